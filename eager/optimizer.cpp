@@ -46,14 +46,33 @@ void AdamWConfig::validate() const {
 
 AdamW::AdamW(const AdamWConfig& config) : config_(config) { config_.validate(); }
 
-AdamW::State AdamW::fresh_state(const Tensor& param) {
+Tensor AdamW::zero_moment(const Tensor& param) {
   if (!is_floating(param.dtype()))
     throw TrainingError::gradient(
         fmt::format("a parameter of dtype {} cannot be trained; want a floating one", name(param.dtype())));
   // Sixteen bits do not hold a running mean of squares.
   const DType dtype = param.dtype() == DType::f64 ? DType::f64 : DType::f32;
-  const Tensor zeros = Tensor::zeros(param.shape(), dtype, param.device());
+  return Tensor::zeros(param.shape(), dtype, param.device());
+}
+
+AdamW::State AdamW::fresh_state(const Tensor& param) {
+  const Tensor zeros = zero_moment(param);
   return {zeros, zeros, 0};
+}
+
+std::optional<AdamW::Moments> AdamW::moments(const Var& variable) const {
+  const auto found = variables_.find(variable);
+  if (found == variables_.end() || found->second.step == 0) return std::nullopt;
+  return found->second;
+}
+
+void AdamW::restore(const Var& variable, const Moments& moments) {
+  for (const Tensor* tensor : {&moments.m, &moments.v})
+    if (tensor->shape() != variable.shape())
+      throw ShapeError(fmt::format("AdamW::restore: moments {} of a variable {}", tensor->shape().to_string(),
+                                   variable.shape().to_string()));
+  variables_[variable] = moments;
+  step_count_ = std::max(step_count_, moments.step);
 }
 
 void AdamW::add_parameter(const std::string& name, const Tensor& param) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -50,12 +51,21 @@ class AdamW {
   /// Forgets moments and step numbers; the parameters stay registered.
   void reset_state();
 
- private:
-  struct State {
+  /// The running means of a variable's gradients and of their squares, and how often it was updated.
+  struct Moments {
     Tensor m;
     Tensor v;
     std::int64_t step = 0;
   };
+  /// Nothing for a variable that has not been updated.
+  std::optional<Moments> moments(const Var& variable) const;
+  /// Goes on with a variable as from there. Throws ShapeError unless the moments have its shape.
+  void restore(const Var& variable, const Moments& moments);
+  /// Zeros of the shape and dtype that a parameter's moments have.
+  static Tensor zero_moment(const Tensor& param);
+
+ private:
+  using State = Moments;
   static State fresh_state(const Tensor& param);
 
   AdamWConfig config_;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "engine/graph/histories.h"
 #include "engine/graph/transfer.h"
 #include "engine/tensor/dispatch.h"
 #include "ops/core/arithmetic.h"
@@ -38,6 +39,10 @@ N read(DType type, const std::byte* from) {
 }
 
 }  // namespace
+
+Tensor Tensor::of_call(const LazyTensor& result) {
+  return Tensor(KeepHistories::is_active() ? result : result.detach());
+}
 
 Tensor Tensor::computed(const LazyTensor& result, std::initializer_list<const Tensor*> operands) {
   result.eval();

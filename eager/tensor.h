@@ -44,6 +44,8 @@ class Tensor {
   /// tensor that was evaluated is not one: it had a history, and a gradient that should pass through it is
   /// refused.)
   static Tensor computed(const LazyTensor& result, std::initializer_list<const Tensor*> operands);
+  /// Makes a tensor of what a call computed: a constant, unless something is being differentiated.
+  static Tensor of_call(const LazyTensor& result);
   /// Copies host data, row-major. Throws ShapeError when the number of elements differs from the shape's.
   template <class T>
   Tensor(const std::vector<T>& data, const Shape& shape, const Device& device = Device::cpu())

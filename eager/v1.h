@@ -8,15 +8,24 @@
 // what is gained by crossing, and where this API differs from the original whose names it keeps.
 #pragma once
 
+#include "eager/checkpoint.h"
 #include "eager/device.h"
 #include "eager/embedding.h"
 #include "eager/errors.h"
+#include "eager/generator.h"
+#include "eager/kv_cache.h"
+#include "eager/language_model.h"
 #include "eager/lazy.h"
 #include "eager/lora.h"
+#include "eager/lora_adapter.h"
 #include "eager/loss.h"
+#include "eager/model_config.h"
 #include "eager/optimizer.h"
+#include "eager/qwen.h"
+#include "eager/sampling.h"
 #include "eager/scheduler.h"
 #include "eager/tensor.h"
+#include "eager/trainer.h"
 #include "eager/var.h"
 
 namespace caldera::v1 {

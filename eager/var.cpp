@@ -82,13 +82,10 @@ std::pair<Tensor, std::vector<Tensor>> value_and_grad(const std::function<Tensor
   outputs.push_back(value);
   eval(outputs);
   // Inside another value_and_grad the results keep their history: they can be differentiated again.
-  const auto settled = [](const LazyTensor& result) {
-    return Tensor(KeepHistories::is_active() ? result : result.detach());
-  };
   std::vector<Tensor> results;
   results.reserve(grads.size());
-  for (const LazyTensor& grad : grads) results.push_back(settled(grad));
-  return {settled(value), std::move(results)};
+  for (const LazyTensor& grad : grads) results.push_back(Tensor::of_call(grad));
+  return {Tensor::of_call(value), std::move(results)};
 }
 
 }  // namespace caldera::v1

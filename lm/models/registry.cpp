@@ -82,9 +82,8 @@ nlohmann::json text_part(nlohmann::json part, const detail::JsonFields& whole) {
   return part;
 }
 
-std::unique_ptr<CausalLM> make_model(const std::filesystem::path& path, Device device, std::uint64_t seed,
+std::unique_ptr<CausalLM> make_model(const detail::ConfigText& config, Device device, std::uint64_t seed,
                                      bool encoders) {
-  const detail::ConfigText config = detail::read_config_text(path);
   const detail::JsonDocument document(config.text, config.where);
   const detail::JsonFields& fields = document.fields();
   if (fields.kind(kTextPart) != detail::JsonKind::object)
@@ -124,7 +123,16 @@ bool is_encoder(const std::filesystem::path& path) {
 
 std::unique_ptr<CausalLM> make_causal_lm(const std::filesystem::path& path, Device device,
                                          std::uint64_t seed) {
-  return make_model(path, device, seed, false);
+  return make_model(detail::read_config_text(path), device, seed, false);
+}
+
+std::unique_ptr<CausalLM> make_causal_lm_from_json(std::string_view config, Device device,
+                                                   std::uint64_t seed) {
+  return make_model({.text = std::string(config), .where = "config"}, device, seed, false);
+}
+
+std::string model_config_text(const std::filesystem::path& path) {
+  return detail::read_config_text(path).text;
 }
 
 std::unique_ptr<CausalLM> load_causal_lm(const std::filesystem::path& path, Device device, DType dtype) {
@@ -135,7 +143,7 @@ std::unique_ptr<CausalLM> load_causal_lm(const std::filesystem::path& path, Devi
 
 std::unique_ptr<CausalLM> make_text_model(const std::filesystem::path& path, Device device,
                                           std::uint64_t seed) {
-  return make_model(path, device, seed, true);
+  return make_model(detail::read_config_text(path), device, seed, true);
 }
 
 std::unique_ptr<CausalLM> load_text_model(const std::filesystem::path& dir, Device device, DType dtype) {

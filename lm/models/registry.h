@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lm/models/causal_lm.h"
@@ -34,6 +35,13 @@ std::vector<FamilyFacts> model_families();
 /// that is missing, of a wrong type or out of its domain.
 std::unique_ptr<CausalLM> make_causal_lm(const std::filesystem::path& path, Device device,
                                          std::uint64_t seed = 0);
+
+/// Makes the model that the text of a config.json describes; throws as make_causal_lm(), "config: ...".
+std::unique_ptr<CausalLM> make_causal_lm_from_json(std::string_view config, Device device,
+                                                   std::uint64_t seed = 0);
+/// Returns the text of the config.json of a model folder or file; of a GGUF file what its metadata say.
+/// Throws FileError.
+std::string model_config_text(const std::filesystem::path& path);
 
 /// The model of a folder in Hugging Face's layout or of a GGUF file (see ModelFiles and
 /// CausalLM::load_weights). It is in evaluation mode. Throws FileError.
