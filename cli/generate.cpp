@@ -181,6 +181,10 @@ class GenerateCommand : public Command {
 
   void report(const std::vector<std::int32_t>& prompt, const Generation& result, const Tokenizer* tokenizer,
               bool logprobs) {
+    if (result.finish_reason == FinishReason::length && std::ssize(result.ids) < max_tokens_)
+      note(fmt::format(
+          "the model's positions are full after {} tokens; the text could not go on to --max-tokens {}",
+          prompt.size() + result.ids.size(), max_tokens_));
     const char* reason = result.finish_reason == FinishReason::stop ? "stop" : "length";
     if (json()) {
       nlohmann::ordered_json answer{{"prompt_ids", prompt},

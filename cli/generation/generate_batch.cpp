@@ -70,6 +70,7 @@ nlohmann::ordered_json generate_batch(CausalLM& model, const std::vector<std::st
   const double seconds =
       std::max(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), 1e-9);
   nlohmann::ordered_json results = nlohmann::ordered_json::array();
+  std::int64_t full = 0;
   for (const Answer& answer : answers) {
     if (answer.last.finish == FinishReason::failed) throw Error(answer.last.error);
     results.push_back({{"prompt_ids", answer.prompt},
@@ -79,8 +80,12 @@ nlohmann::ordered_json generate_batch(CausalLM& model, const std::vector<std::st
                        {"reused_tokens", answer.last.reused_tokens},
                        {"drafted_tokens", answer.last.drafted_tokens},
                        {"accepted_tokens", answer.last.accepted_tokens}});
+    if (answer.last.finish == FinishReason::length && std::ssize(answer.ids) < like.max_tokens) ++full;
     if (like.logprobs) results.back()["logprobs"] = reports_json(answer.reports, &tokenizer);
   }
+  if (full > 0)
+    fmt::print(stderr, "of {} texts the model's positions were full before --max-tokens {}\n", full,
+               like.max_tokens);
   return {{"results", results},
           {"generated_tokens", tokens},
           {"tokens_per_second", static_cast<double>(tokens) / seconds}};

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <system_error>
 
 #include "cli/arguments/domains.h"
 #include "cli/arguments/usage_error.h"
@@ -26,6 +28,9 @@ bool has_prompts(const std::vector<ExampleSet>& files) {
                                [](const Example& e) { return !e.prompt.empty() || e.learned; });
   });
 }
+
+/// Bytes that a byte of text takes at most while it is read and tokenised.
+constexpr std::uintmax_t kMemoryOfText = 10;
 
 bool asks_for_prompts(const DatasetOptions& options) {
   return options.loss_on == LossOn::completion || options.loss_on == LossOn::last;
@@ -107,6 +112,24 @@ std::vector<DataPath> DataFlags::data_paths() const {
     }
   }
   return list;
+}
+
+void DataFlags::warn_of_large_files() const {
+  if (stream) return;
+  std::uintmax_t bytes = 0;
+  std::error_code ignored;
+  for (const DataPath& data : data_paths()) {
+    const std::filesystem::path path = data.path == "-" ? data.path : train_file(data.path);
+    const std::uintmax_t size = std::filesystem::file_size(path, ignored);
+    if (!ignored) bytes += size;
+  }
+  const std::uintmax_t memory = static_cast<std::uintmax_t>(::sysconf(_SC_PHYS_PAGES)) *
+                                static_cast<std::uintmax_t>(::sysconf(_SC_PAGESIZE));
+  if (bytes * kMemoryOfText > memory)
+    fmt::print(stderr,
+               "warning: {} of {:.3g} GB may not fit the memory, {:.3g} GB; --stream reads rows as they are "
+               "needed\n",
+               shown(), static_cast<double>(bytes) / 1e9, static_cast<double>(memory) / 1e9);
 }
 
 std::string DataFlags::shown() const { return fmt::format("{}", fmt::join(paths, ", ")); }

@@ -50,6 +50,9 @@ struct DataFlags {
   /// --data for messages.
   std::string shown() const;
 
+  /// Says on standard error that --stream would help, where the files are large for the machine's memory.
+  void warn_of_large_files() const;
+
   /// Reads and tokenises --data. Where it holds no validation part, some of the training part is held out:
   /// --valid-fraction, drawn by `seed`; without that flag the end of each file, the last twentieth, or
   /// `least_held` if that is more, but at most a quarter. Throws FileError and ValueError.

@@ -115,7 +115,7 @@ std::optional<std::int64_t> JsonFields::integer(const char* field) const {
 
 std::int64_t JsonFields::require_integer(const char* field) const {
   const auto value = integer(field);
-  if (!value) fail(field, "is missing");
+  if (!value) fail_absent(field);
   return *value;
 }
 
@@ -142,15 +142,19 @@ std::optional<std::string> JsonFields::string(const char* field) const {
 
 std::string JsonFields::require_string(const char* field) const {
   auto value = string(field);
-  if (!value) fail(field, "is missing");
+  if (!value) fail_absent(field);
   return *std::move(value);
 }
 
 const nlohmann::json& JsonFields::require_array(const char* field) const {
   const auto* value = find(field);
-  if (value == nullptr) fail(field, "is missing");
+  if (value == nullptr) fail_absent(field);
   if (!value->is_array()) fail(field, fmt::format("must be a list, not {}", type_of(*value)));
   return *value;
+}
+
+void JsonFields::fail_absent(const char* field) const {
+  fail(field, names_field(field) ? "is null, and must have a value" : "is missing");
 }
 
 bool JsonFields::names_field(const char* field) const { return object_.contains(field); }

@@ -67,6 +67,8 @@ class JsonFields {
   [[noreturn]] void fail(const char* field, const std::string& problem) const;
 
  private:
+  [[noreturn]] void fail_absent(const char* field) const;
+
   const nlohmann::json& object_;
   const std::string& where_;
 };

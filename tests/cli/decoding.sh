@@ -89,3 +89,10 @@ refused 2 --stop $generate --stop ''
 refused 1 missing.json $generate --json-schema "$work/missing.json"
 echo '{"not": {}}' >"$work/wrong.json"
 refused 1 --json-schema $generate --json-schema "$work/wrong.json"
+
+# Where the model's positions end a text, that is said; --max-tokens alone is what was asked for.
+expect_exit 0 $generate --max-tokens 5
+! grep -q 'positions are full' "$work/stderr" || fail "$(cat "$work/stderr")"
+expect_exit 0 $generate --max-tokens 100000
+grep -q "the model's positions are full after" "$work/stderr" || grep -q stop "$work/stderr" ||
+  fail "nothing says why the text ended: $(cat "$work/stderr")"

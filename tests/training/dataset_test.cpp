@@ -82,7 +82,7 @@ TEST(LoadExamples, ErrorsNameFileAndLine) {
   EXPECT_CONTAINS(error("{\"text\": \"\"}"), "no example");
   EXPECT_CONTAINS(error_of<FileError>([&] { load_examples(folder / "gone.jsonl"); }), "gone.jsonl");
   EXPECT_CONTAINS(error_of<FileError>([&] { load_examples(folder.put("d.doc", "a,b")); }), ".jsonl, .json");
-  EXPECT_CONTAINS(error("{\"text\": null}"), "field 'text' is missing");
+  EXPECT_CONTAINS(error("{\"text\": null}"), "field 'text' is null");
   EXPECT_CONTAINS(error(ok + "{\"text\": \"x\""), "d.jsonl:2: not valid JSON (byte 13: syntax error");
   EXPECT_CONTAINS(error_of<FileError>([&] { load_examples(folder.put("e.txt", "")); }), "empty");
 }

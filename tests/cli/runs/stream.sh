@@ -48,3 +48,9 @@ expect_one_error_line
 echo '[{"text": "a"}]' >"$work/list.json"
 expect_exit 1 train none --data "$work/list.json"
 grep -q "jq -c" "$work/stderr" || fail "no way out: $(cat "$work/stderr")"
+
+# A file that is large for the memory is said to be, and so is the way out.
+truncate -s 1T "$work/large.jsonl" || exit 0  # where the disk knows no holes
+expect_exit 1 "$CALDERA_BIN" finetune --device cpu --model "$work/base" --data "$work/large.jsonl" --out "$work/none"
+grep -q 'warning: .*large.jsonl of .* GB may not fit the memory' "$work/stderr" || fail "$(cat "$work/stderr")"
+grep -q -e --stream "$work/stderr" || fail "$(cat "$work/stderr")"

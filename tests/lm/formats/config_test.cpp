@@ -140,7 +140,7 @@ TEST(ModelConfig, MissingFieldsAreNamed) {
     j.erase(field);
     const auto message = error_of<FileError>([&] { LlamaConfig::from_json(j.dump(), "c.json"); });
     EXPECT_EQ(message, std::string("c.json: field '") + field + "' is missing");
-    EXPECT_CONTAINS(with(field, nullptr), "is missing");
+    EXPECT_CONTAINS(with(field, nullptr), "is null");
   }
   EXPECT_CONTAINS(error_of<FileError>([] { LlamaConfig::from_json("{}"); }), "architectures");
   const TempFolder folder;
