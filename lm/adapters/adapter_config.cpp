@@ -25,8 +25,9 @@ constexpr int kMaxRankOfAdapter = 1 << 20;
 
 /// Refuses what would silently give other numbers than PEFT does.
 void refuse_unsupported_adapter(const JsonFields& fields) {
-  for (const char* field : {"use_qalora", "lora_bias", "layers_pattern", "layer_replication",
-                            "target_parameters", "trainable_token_indices", "megatron_config"}) {
+  for (const char* field :
+       {"use_qalora", "lora_bias", "layer_replication", "alora_invocation_tokens", "arrow_config",
+        "target_parameters", "trainable_token_indices", "megatron_config"}) {
     // PEFT writes unused features as false, null, or an empty object or list.
     if (!fields.is_unset(field)) fields.fail(field, "is set, which is not supported");
   }
@@ -101,6 +102,7 @@ LoRAOptions read_options(const JsonFields& fields) {
   if (!fields.is_unset("alpha_pattern")) options.alpha_pattern = read_numbers(fields, "alpha_pattern");
   if (!fields.is_unset("layers_to_transform"))
     options.layers_to_transform = fields.integers("layers_to_transform");
+  if (!fields.is_unset("layers_pattern")) options.layers_pattern = read_modules(fields, "layers_pattern");
   if (!fields.is_unset("exclude_modules")) options.exclude_modules = read_modules(fields, "exclude_modules");
   return options;
 }
@@ -178,7 +180,12 @@ std::string AdapterConfig::to_json() const {
   else
     put("init_lora_weights", true);
   put("layer_replication", nullptr);
-  put("layers_pattern", nullptr);
+  if (lora.layers_pattern.empty())
+    put("layers_pattern", nullptr);
+  else if (lora.layers_pattern.size() == 1)
+    put("layers_pattern", lora.layers_pattern.front());
+  else
+    put("layers_pattern", lora.layers_pattern);
   if (lora.layers_to_transform.empty())
     put("layers_to_transform", nullptr);
   else

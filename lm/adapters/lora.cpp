@@ -80,7 +80,8 @@ std::vector<std::pair<std::string, LoRAOptions>> lora_modules(CausalLM& model, c
   for (const std::string& path : projection_paths(model)) {
     const auto& layers = options.layers_to_transform;
     const bool is_in_layers =
-        layers.empty() || std::find(layers.begin(), layers.end(), layer_of_path(path)) != layers.end();
+        layers.empty() ||
+        std::find(layers.begin(), layers.end(), layer_of_path(path, options.layers_pattern)) != layers.end();
     const bool is_left_out =
         is_one(options.exclude_modules, path) || detail::is_within(options.modules_to_save, path);
     if (is_in_layers && is_one(chosen, path) && !is_left_out)

@@ -78,12 +78,14 @@ bool is_lora_target(const std::string& target, const std::string& path) {
   return path == target || path.ends_with("." + target);
 }
 
-std::int64_t layer_of_path(std::string_view path) {
+std::int64_t layer_of_path(std::string_view path, const std::vector<std::string>& lists) {
+  bool counts = lists.empty();
   while (!path.empty()) {
     const std::string_view part = path.substr(0, path.find('.'));
     std::int64_t layer = -1;
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), layer);
-    if (error == std::errc() && end == part.data() + part.size()) return layer;
+    if (counts && error == std::errc() && end == part.data() + part.size()) return layer;
+    counts = lists.empty() || std::ranges::find(lists, part) != lists.end();
     path.remove_prefix(std::min(part.size() + 1, path.size()));
   }
   return -1;

@@ -41,7 +41,10 @@ struct LoRAOptions {
   std::map<std::string, int> rank_pattern = {};
   std::map<std::string, double> alpha_pattern = {};
   std::vector<std::int64_t> layers_to_transform = {};  ///< numbers of layers, from 0; empty: all
-  std::vector<std::string> exclude_modules = {};       ///< as targets: see is_lora_target()
+  /// Names of the lists that these numbers count in ("layers"), where the first number of a path is another;
+  /// modules outside of them are left out then.
+  std::vector<std::string> layers_pattern = {};
+  std::vector<std::string> exclude_modules = {};  ///< as targets: see is_lora_target()
   /// Modules that are trained themselves, and are a part of the adapter: "embed_tokens", "lm_head", "norm".
   /// They match as targets do.
   std::vector<std::string> modules_to_save = {};
@@ -63,7 +66,8 @@ bool is_lora_pattern(std::string_view target);
 /// ("q_proj", "self_attn.q_proj"), or a regular expression for all of it. Throws ValueError for an expression
 /// that is none.
 bool is_lora_target(const std::string& target, const std::string& path);
-/// The number of the layer that a module is in: the first of its path; -1 where there is none.
-std::int64_t layer_of_path(std::string_view path);
+/// The number of the layer that a module is in: the first of its path, or the one behind a component that is
+/// among `lists`; -1 where there is none.
+std::int64_t layer_of_path(std::string_view path, const std::vector<std::string>& lists = {});
 
 }  // namespace caldera

@@ -113,6 +113,14 @@ TEST_F(WholeParameters, AreThoseThatAreNamed) {
             2U * 6 + 1);  // four projections and two norms a layer, and the last norm
 }
 
+TEST(LoRALayers, AreCountedInTheListThatIsNamed) {
+  EXPECT_EQ(layer_of_path("model.layers.3.mlp.experts.5.up_proj"), 3);
+  EXPECT_EQ(layer_of_path("model.layers.3.mlp.experts.5.up_proj", {"experts"}), 5);
+  EXPECT_EQ(layer_of_path("model.layers.3.mlp.experts.5.up_proj", {"h", "layers"}), 3);
+  EXPECT_EQ(layer_of_path("model.layers.3.mlp.up_proj", {"experts"}), -1);
+  EXPECT_EQ(layer_of_path("lm_head"), -1);
+}
+
 TEST_F(WholeParameters, WhatCannotBeIsRefused) {
   const auto model = make(kGpt2);
   EXPECT_CONTAINS(error_of<ValueError>([&] { apply_lora(*model, options({"embed_tokens"}), {"c_attn"}, 1); }),

@@ -258,7 +258,7 @@ TEST(AdapterConfig, RefusesWhatWouldChangeTheResult) {
   adapter_with("bias", "some");
   adapter_with("init_lora_weights", "pissa");
   adapter_with("peft_type", "IA3");
-  adapter_with("layers_pattern", "blocks");
+  adapter_with("alora_invocation_tokens", {1, 2});
   json j = minimal_adapter();
   j.update({{"use_dora", false},
             {"modules_to_save", nullptr},
@@ -272,6 +272,7 @@ TEST(AdapterConfig, WritesWhatItReadsOfEveryKind) {
                                               {{"use_rslora", true}},
                                               {{"init_lora_weights", "gaussian"}},
                                               {{"bias", "lora_only"}},
+                                              {{"layers_pattern", "layers"}, {"layers_to_transform", {0}}},
                                               {{"modules_to_save", {"embed_tokens", "lm_head"}}},
                                               {{"modules_to_save", {"norm", "score"}}, {"bias", "all"}},
                                               {{"rank_pattern", {{"layers.0.*q_proj", 2}, {"v_proj", 16}}}},
