@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <span>
 
 #include "engine/runtime/evaluate.h"
+#include "lm/formats/quantize/encoders.h"
+#include "ops/quantized/quantized_products.h"
 #include "tests/lm/nn/reference.h"
 #include "tests/support/devices.h"
 #include "tests/training/objective_setup.h"
@@ -63,12 +66,10 @@ class HeadLossTest : public ::testing::TestWithParam<Device> {
 };
 
 // Random sets of sizes, heads and blocks: values and gradients equal those with the logits of all rows, which
-// are computed in f64 on the CPU. (On Vulkan fewer sets: each is kernels of its own.) A squared sum over
-// groups stands for losses that are no sum over rows.
+// are computed in f64 on the CPU. A squared sum over groups stands for losses that are no sum over rows.
 TEST_P(HeadLossTest, InPartsAsWithAllLogits) {
   std::mt19937_64 random(7);
-  const int sets = GetParam().kind == DeviceKind::cpu ? 50 : 12;
-  for (int set = 0; set < sets; ++set) {
+  for (int set = 0; set < 50; ++set) {
     const HeadCase head = random_case(random);
     const Doubles hidden = random_doubles(head.rows * head.features, random(), -1, 1);
     const Doubles matrix = random_doubles(head.classes * head.features, random(), -1, 1);
@@ -124,6 +125,65 @@ TEST_P(HeadLossTest, InPartsAsWithAllLogits) {
       for (std::size_t k = 0; k < exact.grads.size(); ++k)
         EXPECT_LE(distance(exact.grads[k], expected.grads[k]), 1e-12) << "gradient " << k;
     }
+  }
+}
+
+// A head that stays quantised is no matrix of floats: its rows go in parts. The oracle dequantises it, and
+// makes all logits in f64.
+TEST_P(HeadLossTest, OfAQuantisedHeadAsWithAllLogits) {
+  std::mt19937_64 random(11);
+  const Device device = GetParam();
+  // Some sizes, each with many hidden states: on Vulkan each is kernels of its own.
+  std::vector<HeadCase> heads;
+  for (int i = 0; i < 5; ++i) {
+    heads.push_back(random_case(random));
+    heads.back().with_bias = false;
+    heads.back().features = 32 * (1 + static_cast<std::int64_t>(random() % 3));
+  }
+  for (int set = 0; set < 50; ++set) {
+    const HeadCase& head = heads[static_cast<std::size_t>(set) % heads.size()];
+    const QuantizedFormat format = set % 2 == 0 ? QuantizedFormat::q8_0 : QuantizedFormat::q4_0;
+    SCOPED_TRACE(fmt::format("set {}: {} rows, {} features, {} classes, {}", set, head.rows, head.features,
+                             head.classes, name(format)));
+    const Doubles hidden = random_doubles(head.rows * head.features, random(), -1, 1);
+    const Doubles matrix = random_doubles(head.classes * head.features, random(), -1, 1);
+    const Doubles weights = random_doubles(head.rows, random(), 0.5, 2);
+    std::vector<std::int32_t> ids;
+    for (std::int64_t i = 0; i < head.rows; ++i)
+      ids.push_back(static_cast<std::int32_t>(random() % static_cast<std::uint64_t>(head.classes)));
+    const std::vector<float> floats(matrix.begin(), matrix.end());
+    const auto bytes = detail::encode_blocks(format, floats, head.features, "head");
+    const auto* const codes = reinterpret_cast<const std::uint8_t*>(bytes.data());
+    const auto quantized = [&](Device on) {
+      return quantized_tensor(
+          {format}, Shape{head.classes, head.features},
+          {LazyTensor::from_span(std::span(codes, bytes.size()),
+                                 Shape{head.classes, std::ssize(bytes) / head.classes}, on)});
+    };
+    const QuantizedTensor q = quantized(device);
+    const LazyTensor w = astype(dequantize(quantized(Device::cpu())), DType::f64);
+
+    const LazyTensor x = make_tensor(hidden, Shape{head.rows, head.features}, DType::f32, device);
+    const LazyTensor exact_x =
+        make_tensor(to_doubles(x), Shape{head.rows, head.features}, DType::f64, Device::cpu());
+    const LazyTensor all = log_softmax(head.logits(exact_x, w, {}));
+    const LazyTensor exact_targets = LazyTensor::from_vector(ids, Shape{head.rows});
+    const LazyTensor log_p = squeeze(take_along_axis(all, expand_dims(exact_targets, -1), -1), -1);
+    const LazyTensor own = make_tensor(weights, Shape{head.rows}, DType::f32, device);
+    const LazyTensor exact_own = make_tensor(to_doubles(own), Shape{head.rows}, DType::f64, Device::cpu());
+
+    const Head logits = [&](const LazyTensor& rows) { return head.finish(quantized_matmul(rows, q)); };
+    const LazyTensor targets = LazyTensor::from_vector(ids, Shape{head.rows}, device);
+    const std::int64_t at_a_time = 1 + set % 7;
+    const auto compare = [&](const LazyTensor& got, const LazyTensor& expected) {
+      EXPECT_LE(distance(got, expected), 1e-6);
+      EXPECT_LE(distance(grad(got, x), grad(expected, exact_x)), 1e-6);
+    };
+    compare(square(sum(log_probabilities_of_head(x, head.classes, logits, targets,
+                                                 {.is_trained = false, .rows = at_a_time}))),
+            square(sum(log_p)));
+    compare(head_cross_entropy_sum(x, head.classes, logits, targets, own, {}, at_a_time).loss,
+            -sum(log_p * exact_own));
   }
 }
 

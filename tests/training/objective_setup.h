@@ -22,8 +22,9 @@
 namespace caldera::testing {
 
 /// One layer, 16 features, the tokens of ByteTokenizer, tied embeddings.
-inline ModelConfig objective_config() {
-  return testing::tiny_llama({.layers = 1, .heads = 2, .kv_heads = 1});
+inline ModelConfig objective_config(double initializer_range = 0.02) {
+  return testing::tiny_llama(
+      {.layers = 1, .heads = 2, .kv_heads = 1, .initializer_range = initializer_range});
 }
 
 inline std::unique_ptr<Llama> plain_model(Device device = Device::cpu(), std::uint64_t seed = 5) {
@@ -32,9 +33,11 @@ inline std::unique_ptr<Llama> plain_model(Device device = Device::cpu(), std::ui
   return model;
 }
 
-/// plain_model() with an adapter on every projection, whose B is not zero.
-inline std::unique_ptr<Llama> adapted_model(Device device = Device::cpu(), double dropout = 0) {
-  auto model = std::make_unique<Llama>(objective_config(), device, /*seed=*/5);
+/// plain_model() with an adapter on every projection, whose B is not zero. With an `initializer_range` of 0.1
+/// f32 rounds its gradients least: to 1e-6, not 2e-5.
+inline std::unique_ptr<Llama> adapted_model(Device device = Device::cpu(), double dropout = 0,
+                                            double initializer_range = 0.02) {
+  auto model = std::make_unique<Llama>(objective_config(initializer_range), device, /*seed=*/5);
   apply_lora(*model, {.rank = 2, .alpha = 4, .dropout = dropout}, {"all-linear"}, 1);
   // B is zero at first, and the adapter would change nothing.
   std::uint64_t seed = 70;
