@@ -48,23 +48,19 @@ class FuseCommand : public Command {
     const Device device = open_device();
     const Fused fused = fuse_model(model_, out_, options, device);
     if (json()) {
-      nlohmann::ordered_json document{{"out", fused.out.string()},
-                                      {"merged_modules", fused.merged_modules},
-                                      {"type", fused.type},
-                                      {"largest_logit_difference", nullptr}};
-      if (fused.largest_logit_difference)
-        document["largest_logit_difference"] = *fused.largest_logit_difference;
-      return print_json(document);
+      return print_json({{"out", fused.out.string()},
+                         {"merged_modules", fused.merged_modules},
+                         {"type", fused.type},
+                         {"largest_logit_difference", fused.largest_logit_difference}});
     }
     if (type_.empty() && fused.type != fused.model_type)
       note(fmt::format("note: the model's matrices are {}, which --to {} does not write: --type has others",
                        fused.model_type, to_));
-    note(fmt::format("{}: {} modules merged, matrices as {}{}", fused.out.string(), fused.merged_modules,
-                     fused.type,
-                     fused.largest_logit_difference
-                         ? fmt::format("; logits differ by at most {:.3g} from those with the adapter beside",
-                                       *fused.largest_logit_difference)
-                         : ""));
+    note(fmt::format("{}: {} modules merged, matrices as {}; logits differ by at most {:.3g} from those {}",
+                     fused.out.string(), fused.merged_modules, fused.type, fused.largest_logit_difference,
+                     options.adapters.size() == 1 && options.adapters.front().weight == 1
+                         ? "with the adapter beside"
+                         : "of the adapters merged in f32"));
   }
 
  private:

@@ -148,6 +148,7 @@ Fused fuse_model(const fs::path& path, const fs::path& out, const FuseOptions& o
     if (options.adapters.size() == 1 && adapter.weight == 1) beside = some_logits(*model);
     fused.merged_modules += merge_adapter(*model, adapter.weight);
   }
+  if (beside.empty()) beside = some_logits(*model);
   // As a folder of floats first, then in its form.
   const PassingFolder whole(out);
   StagedFiles files;
@@ -155,8 +156,7 @@ Fused fuse_model(const fs::path& path, const fs::path& out, const FuseOptions& o
   add_tokenizer_files(files, path, whole.path());
   files.commit();
   convert_model(whole.path(), out, {.to = options.to, .type = fused.type});
-  if (!beside.empty())
-    fused.largest_logit_difference = largest_difference(beside, some_logits(*load_causal_lm(out, device)));
+  fused.largest_logit_difference = largest_difference(beside, some_logits(*load_causal_lm(out, device)));
   return fused;
 }
 

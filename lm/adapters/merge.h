@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,9 +31,9 @@ struct Fused {
   std::size_t merged_modules = 0;  ///< of all adapters
   std::string type;                ///< that matrices are stored as
   std::string model_type;          ///< that most of the model's matrices have
-  /// Between the model with the adapters beside it and the one that was written, over a few tokens: what
-  /// rounding to `type` did. Nothing where several adapters are merged.
-  std::optional<double> largest_logit_difference;
+  /// Between the model with the adapter beside it (with several, or a part of one: merged in f32) and the one
+  /// that was written, over a few tokens: what rounding to `type` did.
+  double largest_logit_difference = 0;
 };
 
 /// Writes the model at `path` with adapters merged at `out`: a folder, or a file of GGUF, with its
