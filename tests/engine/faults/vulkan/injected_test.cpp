@@ -115,6 +115,12 @@ bool is_per_kernel(const FaultSite& site) {
 /// How often the engine asks how far the device is depends on how fast it is.
 bool is_timed(const FaultSite& site) { return std::string_view(site.entry) == "vkGetSemaphoreCounterValue"; }
 
+/// This run came by without the `n`-th call: the host waits less often when the device is done before it asks.
+/// Never true of the first wait, nor of other entries, which are called as often every time.
+bool did_not_get_to(const FaultSite& site, std::uint64_t n) {
+  return std::string_view(site.entry) == "vkWaitSemaphores" && n > 1 && VulkanFaults::calls(site.entry) < n;
+}
+
 template <class Condition>
 std::vector<FaultSite> sites(Condition condition) {
   std::vector<FaultSite> found;
@@ -172,6 +178,7 @@ void FailedCall::fail_each_in_turn() {
     VulkanFaults::reset();
     VulkanFaults::fail(entry, n, result);
     const std::string message = run(is_young);
+    if (did_not_get_to(GetParam(), n)) break;
     EXPECT_TRUE(VulkanFaults::struck() == 1 || is_timed(GetParam()));
     if (!message.empty()) expect_message(message, result);
     expect_recovery();
@@ -260,6 +267,7 @@ void LostDevice::lose_at_each_in_turn() {
     VulkanFaults::fail(entry, n, VK_ERROR_DEVICE_LOST);
     const std::string message = run();
     if (timed && VulkanFaults::struck() == 0) break;  // asked less often this time
+    if (did_not_get_to(GetParam(), n)) break;
     EXPECT_EQ(VulkanFaults::struck(), 1U);
     // Told by its last answer, a run may be done before it matters.
     if (!timed || !message.empty()) expect_message(message, VK_ERROR_DEVICE_LOST);
