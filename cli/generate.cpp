@@ -176,15 +176,14 @@ class GenerateCommand : public Command {
       const std::span<const std::byte> bytes = std::as_bytes(std::span(rows));
       write_file_atomically(logits_, {&bytes, 1});
     }
-    report(prompt, result, tokenizer.get(), options.logprobs.has_value());
+    report(prompt, result, model.config().max_positions(), tokenizer.get(), options.logprobs.has_value());
   }
 
-  void report(const std::vector<std::int32_t>& prompt, const Generation& result, const Tokenizer* tokenizer,
-              bool logprobs) {
+  void report(const std::vector<std::int32_t>& prompt, const Generation& result, std::int64_t positions,
+              const Tokenizer* tokenizer, bool logprobs) {
     if (result.finish_reason == FinishReason::length && std::ssize(result.ids) < max_tokens_)
-      note(fmt::format(
-          "the model's positions are full after {} tokens; the text could not go on to --max-tokens {}",
-          prompt.size() + result.ids.size(), max_tokens_));
+      note(fmt::format("the model's {} positions are full; the text could not go on to --max-tokens {}",
+                       positions, max_tokens_));
     const char* reason = result.finish_reason == FinishReason::stop ? "stop" : "length";
     if (json()) {
       nlohmann::ordered_json answer{{"prompt_ids", prompt},

@@ -10,6 +10,7 @@
 
 #include "cli/arguments/domains.h"
 #include "cli/arguments/usage_error.h"
+#include "lm/base/atomic_file.h"
 #include "training/data/hold_out.h"
 
 namespace caldera::cli {
@@ -114,14 +115,21 @@ std::vector<DataPath> DataFlags::data_paths() const {
   return list;
 }
 
-void DataFlags::warn_of_large_files() const {
+void DataFlags::check_large_files() const {
   if (stream) return;
   std::uintmax_t bytes = 0;
   std::error_code ignored;
   for (const DataPath& data : data_paths()) {
     const std::filesystem::path path = data.path == "-" ? data.path : train_file(data.path);
     const std::uintmax_t size = std::filesystem::file_size(path, ignored);
-    if (!ignored) bytes += size;
+    if (ignored) continue;
+    if (size > kMaxTextFileBytes)
+      throw FileError(fmt::format(
+          "{} of {:.3g} GB is larger than the {:.3g} GB that are read at once; --stream reads rows as they "
+          "are "
+          "needed",
+          path.string(), static_cast<double>(size) / 1e9, static_cast<double>(kMaxTextFileBytes) / 1e9));
+    bytes += size;
   }
   const std::uintmax_t memory = static_cast<std::uintmax_t>(::sysconf(_SC_PHYS_PAGES)) *
                                 static_cast<std::uintmax_t>(::sysconf(_SC_PAGESIZE));

@@ -51,7 +51,8 @@ struct DataFlags {
   std::string shown() const;
 
   /// Says on standard error that --stream would help, where the files are large for the machine's memory.
-  void warn_of_large_files() const;
+  /// Throws FileError that says so for one that cannot be read at once.
+  void check_large_files() const;
 
   /// Reads and tokenises --data. Where it holds no validation part, some of the training part is held out:
   /// --valid-fraction, drawn by `seed`; without that flag the end of each file, the last twentieth, or

@@ -277,7 +277,7 @@ std::int64_t choose_seq_len(std::optional<std::int64_t> asked, std::int64_t othe
 
 TrainingData load_training_data(TrainingFlags& flags, const Tokenizer& tokenizer, const ModelConfig& config,
                                 ChatFormat* chat) {
-  flags.data.warn_of_large_files();
+  flags.data.check_large_files();
   flags.data.least_held = flags.options.batch_size;
   if (flags.options.val_batches > 0)
     flags.data.most_held = flags.options.val_batches * flags.options.batch_size;

@@ -90,6 +90,11 @@ AdapterBank::AdapterPtr AdapterBank::load(const std::filesystem::path& dir) {
         dir.string()));
   for (auto& [path, own] : lora_modules(model_, adapter->files_.options, adapter->files_.targets))
     adapter->modules_.emplace(path, own);
+  if (adapter->modules_.contains("lm_head"))
+    throw FileError(fmt::format(
+        "{}: several adapters together cannot have factors of the head; give it alone (--adapter), or "
+        "merge it into a model",
+        dir.string()));
   std::vector<std::weak_ptr<const Adapter>> slots = slots_;
   auto slot = std::find_if(slots.begin(), slots.end(), [](const auto& held) { return held.expired(); });
   if (slot == slots.end()) slot = slots.insert(slots.end(), std::weak_ptr<const Adapter>());

@@ -36,7 +36,7 @@ std::vector<std::pair<std::string, Shape>> expected_factors(CausalLM& model, con
   std::unordered_map<std::string, LoRAOptions> modules;
   for (auto& [path, own] : lora_modules(model, options, targets)) modules.emplace(path, own);
   std::vector<std::pair<std::string, Shape>> factors;
-  model.visit_projections([&](const std::string& path, const std::string&, std::unique_ptr<Projection>& p) {
+  model.visit_adaptable([&](const std::string& path, const std::string&, std::unique_ptr<Projection>& p) {
     const auto own = modules.find(path);
     if (own == modules.end()) return;
     factors.emplace_back(kPrefix + path + ".lora_A.weight", Shape{own->second.rank, p->in_features()});
@@ -70,7 +70,7 @@ Written written_adapter(CausalLM& model) {
     w.factors.push_back({.name = name, .tensor = &w.tensors.back()});
   };
   std::vector<std::string> names;
-  model.visit_projections(
+  model.visit_adaptable(
       [&](const std::string& path, const std::string& name, std::unique_ptr<Projection>& slot) {
         auto* lora = dynamic_cast<LoRALinear*>(slot.get());
         if (lora == nullptr) return;

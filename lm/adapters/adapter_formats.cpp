@@ -30,7 +30,7 @@ using detail::AdapterMatrix;
 std::vector<AdapterMatrix> matrices_of(CausalLM& model, const AdapterFactors& adapter) {
   std::vector<AdapterMatrix> matrices;
   std::map<std::string, std::pair<std::int64_t, std::int64_t>> widths;
-  model.visit_projections([&](const std::string& path, const std::string&, std::unique_ptr<Projection>& p) {
+  model.visit_adaptable([&](const std::string& path, const std::string&, std::unique_ptr<Projection>& p) {
     widths[path] = {p->in_features(), p->out_features()};
   });
   for (const auto& [path, options] : lora_modules(model, adapter.options, adapter.targets)) {
@@ -123,6 +123,11 @@ void convert_adapter(CausalLM& model, const fs::path& adapter, AdapterFormat to,
         "{}: the adapter has parameters of the model's own (modules_to_save, bias), which are not "
         "converted; merge it into a model with 'fuse'",
         adapter.string()));
+  if (read.factors.contains("lm_head.lora_A.weight"))
+    throw FileError(
+        fmt::format("{}: the adapter has factors of the head, which are not converted; merge it into a "
+                    "model with 'fuse'",
+                    adapter.string()));
   // Both kinds of folders have an adapter_config.json: one would be the end of the other.
   std::error_code ignored;
   const char* const other = to == AdapterFormat::peft ? detail::kMlxAdapterFile : "adapter_model.safetensors";

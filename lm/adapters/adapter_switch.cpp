@@ -13,7 +13,7 @@ namespace {
 
 std::vector<LoRALinear*> lora_layers(CausalLM& model) {
   std::vector<LoRALinear*> layers;
-  model.visit_projections([&](const std::string&, const std::string&, std::unique_ptr<Projection>& slot) {
+  model.visit_adaptable([&](const std::string&, const std::string&, std::unique_ptr<Projection>& slot) {
     if (auto* layer = dynamic_cast<LoRALinear*>(slot.get())) layers.push_back(layer);
   });
   return layers;

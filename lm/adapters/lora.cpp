@@ -14,7 +14,7 @@ namespace {
 
 std::vector<std::string> projection_paths(CausalLM& model) {
   std::vector<std::string> paths;
-  model.visit_projections([&](const std::string& path, const std::string&, std::unique_ptr<Projection>&) {
+  model.visit_adaptable([&](const std::string& path, const std::string&, std::unique_ptr<Projection>&) {
     paths.push_back(path);
   });
   return paths;
@@ -61,12 +61,12 @@ std::vector<std::string> resolve_lora_targets(CausalLM& model, const std::vector
   if (targets.empty())
     throw ValueError(
         fmt::format("no LoRA target module is given (valid: {}, or all-linear)", fmt::join(valid, ", ")));
-  if (has(targets, kAllLinear)) return valid;
+  const bool are_all = has(targets, kAllLinear);
   std::vector<std::string> chosen;
   for (const std::string& name : valid)
-    if (has(targets, name)) chosen.push_back(name);
+    if (are_all || has(targets, name)) chosen.push_back(name);
   for (const std::string& t : targets)
-    if (!has(chosen, t)) chosen.push_back(t);
+    if (t != kAllLinear && !has(chosen, t)) chosen.push_back(t);
   return chosen;
 }
 
@@ -106,14 +106,13 @@ std::size_t apply_lora(CausalLM& model, const LoRAOptions& options, const std::v
     throw ValueError(
         "LoRA: no module is left to adapt; look at the layers and the modules that are left out");
   std::vector<std::unique_ptr<Projection>*> slots;
-  model.visit_projections(
-      [&](const std::string& path, const std::string&, std::unique_ptr<Projection>& slot) {
-        if (dynamic_cast<LoRALinear*>(slot.get()) != nullptr)
-          throw ValueError(fmt::format("the model has an adapter already (at {})", path));
-        if (slots.size() == modules.size() || modules[slots.size()].first != path) return;
-        check_lora_rank(path, *slot, modules[slots.size()].second.rank);
-        slots.push_back(&slot);
-      });
+  model.visit_adaptable([&](const std::string& path, const std::string&, std::unique_ptr<Projection>& slot) {
+    if (dynamic_cast<LoRALinear*>(slot.get()) != nullptr)
+      throw ValueError(fmt::format("the model has an adapter already (at {})", path));
+    if (slots.size() == modules.size() || modules[slots.size()].first != path) return;
+    check_lora_rank(path, *slot, modules[slots.size()].second.rank);
+    slots.push_back(&slot);
+  });
   const std::vector<detail::WholeParameter> whole = checked_whole(model, options, modules);
   auto request = std::make_shared<LoRARequest>(
       LoRARequest{options, targets.size() == 1 ? targets : resolve_lora_targets(model, targets)});

@@ -22,7 +22,8 @@ class StagedFiles;
 /// once: "q_proj", "k_proj", ...
 std::vector<std::string> lora_target_modules(CausalLM& model);
 
-/// `targets` with "all-linear" replaced by all of these (the head is not among them), in the model's order,
+/// `targets` with "all-linear" replaced by all of these (the head is not among them, and must be named:
+/// "lm_head"), in the model's order,
 /// then what names a part of the model: ends of paths and regular expressions (is_lora_target()); each once.
 /// Throws ValueError listing the model's names for one that no module has, or an empty list.
 std::vector<std::string> resolve_lora_targets(CausalLM& model, const std::vector<std::string>& targets);

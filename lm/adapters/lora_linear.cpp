@@ -13,20 +13,6 @@
 namespace caldera {
 namespace {
 
-/// Where the projection's first weight is, quantised or not.
-Device device_of(Projection& base) {
-  class Finder final : public ParameterVisitor {
-   public:
-    void parameter(const std::string&, Weight& weight) override {
-      if (!device && (weight.is_quantized() || weight.tensor.defined())) device = weight.device();
-    }
-    std::optional<Device> device;
-  };
-  Finder finder;
-  base.visit({}, finder);
-  return finder.device.value();
-}
-
 LazyTensor initial_a(const Projection& base, const LoRAOptions& options, std::uint64_t seed, Device device) {
   const Shape shape{options.rank, base.in_features()};
   if (options.init == LoRAInit::gaussian)
@@ -66,7 +52,7 @@ LoRALinear::LoRALinear(std::unique_ptr<Projection> base, const LoRAOptions& opti
     : base_(std::move(base)), options_(options), dropout_(options.dropout, seed) {
   options_.validate();
   check_lora_rank(name, *base_, options_.rank);
-  const Device device = device_of(*base_);
+  const Device device = base_->device();
   a_.tensor = initial_a(*base_, options_, seed, device);
   b_.tensor = LazyTensor::zeros(Shape{base_->out_features(), options_.rank}, DType::f32, device);
   if (options_.init == LoRAInit::pissa) begin_as_largest_part();
@@ -163,6 +149,13 @@ LoRALinear::Published LoRALinear::published() const {
   p.a = concatenate({a_.tensor, first_a_}, 0);
   p.b = concatenate({b_.tensor, -first_b_}, 1);
   return p;
+}
+
+std::optional<LazyTensor> LoRALinear::matrix() {
+  std::optional<LazyTensor> base = base_->matrix();
+  if (!base || !enabled_) return base;
+  if (is_training() && options_.dropout > 0) return std::nullopt;
+  return f32_of(*base) + weight_change();
 }
 
 LazyTensor LoRALinear::weight_change() {

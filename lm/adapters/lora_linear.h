@@ -45,6 +45,8 @@ class LoRALinear final : public Projection {
   LazyTensor forward(const LazyTensor& x) override;
   std::int64_t in_features() const override { return base_->in_features(); }
   std::int64_t out_features() const override { return base_->out_features(); }
+  /// With the adapter's part. Nothing in training with dropout, which is no matrix.
+  std::optional<LazyTensor> matrix() override;
   void visit(const std::string& prefix, ParameterVisitor& visitor) override;
 
   Projection& base() { return *base_; }

@@ -52,7 +52,9 @@ Weight& matrix_of(Projection& projection) {
   };
   Finder finder;
   projection.visit({}, finder);
-  if (finder.found == nullptr) throw ValueError("merge_adapter: a module has no matrix to merge into");
+  if (finder.found == nullptr)
+    throw ValueError(
+        "merge_adapter: a module has no matrix of its own to merge into, as a head that is the embedding");
   return *finder.found;
 }
 
@@ -123,10 +125,11 @@ std::string written_type(const std::string& of_model, ModelFormat to) {
 
 std::size_t merge_adapter(CausalLM& model, double weight) {
   std::vector<std::unique_ptr<Projection>*> slots;
-  model.visit_projections([&](const std::string&, const std::string&, std::unique_ptr<Projection>& slot) {
+  model.visit_adaptable([&](const std::string&, const std::string&, std::unique_ptr<Projection>& slot) {
     if (dynamic_cast<LoRALinear*>(slot.get()) != nullptr) slots.push_back(&slot);
   });
   if (slots.empty()) throw ValueError("merge_adapter: the model has no adapter");
+  for (std::unique_ptr<Projection>* slot : slots) matrix_of(dynamic_cast<LoRALinear&>(**slot).base());
   for (std::unique_ptr<Projection>* slot : slots) {
     auto& lora = dynamic_cast<LoRALinear&>(**slot);
     merge(lora, weight);

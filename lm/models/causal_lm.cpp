@@ -11,6 +11,11 @@
 #include "ops/linalg/matmul.h"
 
 namespace caldera {
+namespace {
+
+constexpr const char* kHeadName = "lm_head";
+
+}  // namespace
 
 LazyTensor CausalLM::make_ids(std::span<const std::int32_t> ids, std::int64_t batch) const {
   const std::int64_t vocabulary = config().vocab_size;
@@ -63,7 +68,7 @@ void CausalLM::visit_score_head(const std::string& prefix, ParameterVisitor& vis
   if (score_classes() > 0) visitor.parameter(join_name(prefix, "score.weight"), score_);
 }
 
-void CausalLM::visit_projections(const ProjectionVisitor& visitor) {
+void CausalLM::visit_adaptable(const ProjectionVisitor& visitor) {
   class Walk final : public ParameterVisitor {
    public:
     explicit Walk(const ProjectionVisitor& visitor) : visitor_(visitor) {}
@@ -76,6 +81,12 @@ void CausalLM::visit_projections(const ProjectionVisitor& visitor) {
   };
   Walk walk(visitor);
   visit({}, walk);
+}
+
+void CausalLM::visit_projections(const ProjectionVisitor& visitor) {
+  visit_adaptable([&](const std::string& path, const std::string& name, std::unique_ptr<Projection>& slot) {
+    if (path != kHeadName) visitor(path, name, slot);
+  });
 }
 
 void CausalLM::check_dtype(DType dtype) const {

@@ -78,6 +78,9 @@ class CausalLM : public Module {
   using ProjectionVisitor = std::function<void(const std::string& path, const std::string& name,
                                                std::unique_ptr<Projection>& slot)>;
   void visit_projections(const ProjectionVisitor& visitor);
+  /// Calls it for these and for the head, "lm_head", where the model has one: what an adapter that names it
+  /// may wrap.
+  void visit_adaptable(const ProjectionVisitor& visitor);
 
   /// Says of each layer of the model whether its inside is checkpointed
   /// (engine/autodiff/checkpoint/checkpoint.h) while the model is trained, and what is kept of it then. None,

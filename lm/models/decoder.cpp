@@ -152,7 +152,9 @@ Decoder::Decoder(const DecoderParts& parts, std::uint64_t seed)
   const ModelConfig& config = parts.config();
   for (std::int64_t i = 0; i < config.num_hidden_layers; ++i)
     layers_.push_back(parts.make_layer(i, mix_seed(seed, static_cast<std::uint64_t>(i))));
-  if (!config.tie_word_embeddings)
+  if (config.tie_word_embeddings)
+    lm_head_ = std::make_unique<TiedHead>(embed_tokens_);
+  else
     lm_head_ = std::make_unique<Linear>(config.hidden_size, config.vocab_size, false,
                                         config.initializer_range, mix_seed(seed, kHeadStream), device());
 }
@@ -191,14 +193,12 @@ LazyTensor Decoder::finished(const LazyTensor& products, const DecoderTraits& tr
   return logits;
 }
 
-LazyTensor Decoder::logits(const LazyTensor& hidden) {
-  return finished(lm_head_ ? lm_head_->forward(hidden) : embed_tokens_.project(hidden), traits_);
-}
+LazyTensor Decoder::logits(const LazyTensor& hidden) { return finished(lm_head_->forward(hidden), traits_); }
 
 std::optional<LinearHead> Decoder::linear_head() const {
-  const LazyTensor& weight = lm_head_ ? lm_head_->weight() : embed_tokens_.weight();
-  if (!weight.defined()) return std::nullopt;
-  return LinearHead{weight,
+  const std::optional<LazyTensor> weight = lm_head_->matrix();
+  if (!weight) return std::nullopt;
+  return LinearHead{*weight,
                     [traits = traits_](const LazyTensor& products) { return finished(products, traits); }};
 }
 
@@ -221,7 +221,7 @@ void Decoder::visit(const std::string& prefix, ParameterVisitor& visitor) {
   for (std::size_t i = 0; i < layers_.size(); ++i)
     visitor.module(join_name(prefix, fmt::format("{}.{}", names.layers, i)), *layers_[i]);
   if (norm_) visitor.module(join_name(prefix, names.norm), *norm_);
-  if (lm_head_) visitor.module(join_name(prefix, "lm_head"), *lm_head_);
+  visitor.projection(join_name(prefix, "lm_head"), lm_head_);
   visit_score_head(prefix, visitor);
 }
 

@@ -162,7 +162,7 @@ class Decoder : public CausalLM {
   Embedding embed_tokens_;
   std::vector<std::unique_ptr<DecoderLayer>> layers_;
   std::unique_ptr<Layer> norm_;
-  std::unique_ptr<Linear> lm_head_;  // null when tied to embed_tokens_
+  std::unique_ptr<Projection> lm_head_;
 };
 
 /// A decoder that is made of its parts and nothing else: `Parts(config, device, traits)`.

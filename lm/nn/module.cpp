@@ -120,4 +120,17 @@ std::uint64_t mix_seed(std::uint64_t seed, std::uint64_t stream) {
   return mix(mix(seed) + stream);
 }
 
+Device Projection::device() {
+  class Finder final : public ParameterVisitor {
+   public:
+    void parameter(const std::string&, Weight& weight) override {
+      if (!device && (weight.is_quantized() || weight.tensor.defined())) device = weight.device();
+    }
+    std::optional<Device> device;
+  };
+  Finder finder;
+  visit({}, finder);
+  return finder.device.value();
+}
+
 }  // namespace caldera

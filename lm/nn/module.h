@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -107,6 +108,11 @@ class Projection : public Layer {
  public:
   virtual std::int64_t in_features() const = 0;
   virtual std::int64_t out_features() const = 0;
+  /// Returns the device of its first weight, quantised or not.
+  virtual Device device();
+  /// The map as one matrix (out, in), for those who compute a part of it at a time; nothing where it is none
+  /// that is kept as floats.
+  virtual std::optional<LazyTensor> matrix() { return std::nullopt; }
 };
 
 /// Puts a module into evaluation mode for a scope.

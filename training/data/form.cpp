@@ -8,6 +8,7 @@ nlohmann::ordered_json chat_messages(const DataLine& line, const char* name) {
   if (line.chat == nullptr)
     line.fields.fail(name, "needs a chat template, and the model has none; use {\"prompt\", \"completion\"}");
   nlohmann::ordered_json messages = line.object.at(name);
+  if (messages.is_null()) line.fields.fail(name, "is null, and must be a list of messages");
   if (!messages.is_array() || messages.empty()) line.fields.fail(name, "must be a list of messages");
   for (const auto& message : messages) {
     if (!message.is_object() || !message.contains("role") || !message["role"].is_string())

@@ -49,4 +49,9 @@ void Embedding::visit(const std::string& prefix, ParameterVisitor& visitor) {
   visitor.matrix(join_name(prefix, "weight"), weight_);
 }
 
+std::optional<LazyTensor> TiedHead::matrix() {
+  if (!table_.weight().defined()) return std::nullopt;
+  return table_.weight();
+}
+
 }  // namespace caldera

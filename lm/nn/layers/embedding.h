@@ -1,6 +1,10 @@
 // Embedding: rows of a table, by token id.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <string>
+
 #include "lm/nn/module.h"
 
 namespace caldera {
@@ -25,9 +29,30 @@ class Embedding final : public Layer {
   LazyTensor project(const LazyTensor& hidden) const;
   /// Undefined where the table is quantised.
   const LazyTensor& weight() const { return weight_.tensor; }
+  Device device() const { return weight_.device(); }
+  std::int64_t count() const { return weight_.shape()[0]; }
+  std::int64_t dim() const { return weight_.shape()[1]; }
 
  private:
   Weight weight_;
+};
+
+/// The head of a model whose embedding is its head, too: hidden (..., dim) to logits (..., count). The table
+/// is the embedding's parameter, and none of its own.
+class TiedHead final : public Projection {
+ public:
+  /// Keeps a reference to the embedding.
+  explicit TiedHead(const Embedding& table) : table_(table) {}
+
+  LazyTensor forward(const LazyTensor& hidden) override { return table_.project(hidden); }
+  std::int64_t in_features() const override { return table_.dim(); }
+  std::int64_t out_features() const override { return table_.count(); }
+  Device device() override { return table_.device(); }
+  std::optional<LazyTensor> matrix() override;
+  void visit(const std::string& /*prefix*/, ParameterVisitor& /*visitor*/) override {}
+
+ private:
+  const Embedding& table_;
 };
 
 }  // namespace caldera

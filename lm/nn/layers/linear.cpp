@@ -60,6 +60,11 @@ LazyTensor Linear::forward(const LazyTensor& x) {
   return bias().defined() ? y + cast_like(bias(), x) : y;
 }
 
+std::optional<LazyTensor> Linear::matrix() {
+  if (weight_.is_quantized() || bias_.tensor.defined()) return std::nullopt;
+  return weight_.tensor;
+}
+
 void Linear::visit(const std::string& prefix, ParameterVisitor& visitor) {
   visitor.matrix(join_name(prefix, "weight"), weight_);
   if (bias().defined()) visitor.parameter(join_name(prefix, "bias"), bias_);

@@ -32,6 +32,8 @@ class Linear final : public Projection {
   LazyTensor forward(const LazyTensor& x) override;
   std::int64_t in_features() const override { return weight_.shape()[1]; }
   std::int64_t out_features() const override { return weight_.shape()[0]; }
+  /// Without the bias: nothing where there is one.
+  std::optional<LazyTensor> matrix() override;
   void visit(const std::string& prefix, ParameterVisitor& visitor) override;
 
   /// Undefined where the weight is quantised.

@@ -167,7 +167,7 @@ TEST(LoraArgumentsTest, OptionsAndTargets) {
   EXPECT_EQ(resolve_lora_targets(model, {"v_proj", "q_proj", "v_proj"}),
             (std::vector<std::string>{"q_proj", "v_proj"}));
   EXPECT_THROW(resolve_lora_targets(model, {}), ValueError);
-  EXPECT_THROW(resolve_lora_targets(model, {"lm_head"}), ValueError);
+  EXPECT_THROW(resolve_lora_targets(model, {"embed_tokens"}), ValueError);
   try {
     resolve_lora_targets(model, {"qproj"});
     FAIL() << "qproj was accepted";

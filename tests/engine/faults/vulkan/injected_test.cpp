@@ -115,8 +115,8 @@ bool is_per_kernel(const FaultSite& site) {
 /// How often the engine asks how far the device is depends on how fast it is.
 bool is_timed(const FaultSite& site) { return std::string_view(site.entry) == "vkGetSemaphoreCounterValue"; }
 
-/// This run came by without the `n`-th call: the host waits less often when the device is done before it asks.
-/// Never true of the first wait, nor of other entries, which are called as often every time.
+/// This run came by without the `n`-th call: the host waits less often when the device is done before it
+/// asks. Never true of the first wait, nor of other entries, which are called as often every time.
 bool did_not_get_to(const FaultSite& site, std::uint64_t n) {
   return std::string_view(site.entry) == "vkWaitSemaphores" && n > 1 && VulkanFaults::calls(site.entry) < n;
 }
