@@ -28,6 +28,7 @@ namespace {
 /// What the passes work on: each goes on with what those before it have made.
 struct Compilation {
   const Program& given;
+  const CompileOptions& options;
   bool fusion;
   std::int64_t arena_segment;
   DeviceTraits traits;
@@ -63,7 +64,8 @@ constexpr std::array<Pass, 15> kPasses{{
     {"grouping", Form::groups, kAlways, [](Compilation& c) { c.groups = group(*c.placement, c.fusion); }},
     {"emit", Form::plan, kAlways,
      [](Compilation& c) {
-       c.plan = Emitter(*c.placement).run(c.groups);
+       c.plan = Emitter(*c.placement, [&](const Program& part) { return compile(part, c.options); })
+                    .run(c.groups);
        c.plan.node_count = static_cast<std::int64_t>(c.given.nodes.size());
        c.plan.arena_segment = c.arena_segment;
      }},
@@ -100,6 +102,7 @@ std::string text_of(const Compilation& c, Form form) {
 
 std::shared_ptr<const Plan> compile(const Program& program, const CompileOptions& options) {
   Compilation c{.given = program,
+                .options = options,
                 .fusion = options.fusion,
                 .arena_segment = options.arena_segment,
                 .traits = options.traits};

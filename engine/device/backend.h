@@ -1,7 +1,6 @@
 // Backend: what the runtime asks of a device. One implementation a folder: cpu/, vulkan/, null/.
 #pragma once
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -97,6 +96,8 @@ class Executable {
   const std::shared_ptr<const Plan>& plan_ptr() const { return plan_; }
   /// Whether a step may fail for what its inputs are (FailedSteps).
   bool may_fail() const { return may_fail_; }
+  /// Whether steps of it run plans of their own: see engine/device/control.
+  bool runs_plans() const { return runs_plans_; }
   /// Says how step number `step` of the plan is computed.
   virtual StepVariant variant_of([[maybe_unused]] std::size_t step) const { return {}; }
   /// Estimates the host and device memory that it keeps beyond the plan: prepared steps, command buffers.
@@ -105,12 +106,11 @@ class Executable {
  private:
   std::shared_ptr<const Plan> plan_;
   bool may_fail_;
+  bool runs_plans_;
 };
 
 inline Executable::Executable(std::shared_ptr<const Plan> plan)
-    : plan_(std::move(plan)),
-      may_fail_(std::any_of(plan_->steps.begin(), plan_->steps.end(),
-                            [](const Step& step) { return step.is<LinalgStep>(); })) {}
+    : plan_(std::move(plan)), may_fail_(caldera::may_fail(*plan_)), runs_plans_(has_control(*plan_)) {}
 
 /// Is thrown by `submit` and `wait` where steps of a replay have failed for what their inputs are (a matrix
 /// that is not positive definite), and all others ran: what does not depend on a failed step is there.

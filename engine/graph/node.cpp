@@ -108,8 +108,21 @@ NodePtr Node::make_call(const OpDef& op, std::shared_ptr<const CallRule> rule, s
   return call;
 }
 
+NodePtr Node::make_control(const OpDef& op, const InternedShape& shape, DType dtype, Device device,
+                           std::shared_ptr<const ControlFlow> flow, std::span<Node* const> inputs,
+                           std::span<const std::int64_t> attributes) {
+  static_assert(sizeof flow == kFlowWords * sizeof(std::int64_t));
+  std::vector<std::int64_t> words(attributes.begin(), attributes.end());
+  words.resize(words.size() + kFlowWords);
+  NodePtr node = make(op, shape, dtype, device, inputs, words);
+  std::construct_at(node->owned_flow(), std::move(flow));
+  return node;
+}
+
 NodePtr Node::with_inputs(std::span<Node* const> inputs) const {
   if (is_call()) return make_call(*op_, call_rule(), inputs, attributes().values());
+  if (kind_ == OpClass::control)
+    return make_control(*op_, shape_, dtype_, device_, control_flow(), inputs, attributes().values());
   return make(*op_, shape_, dtype_, device_, inputs, attributes().values());
 }
 
@@ -238,6 +251,7 @@ void Node::destroy(Node* node) {
         released.add(input);
     }
     if (victim->is_call()) std::destroy_at(victim->owned_rule());
+    if (victim->kind_ == OpClass::control) std::destroy_at(victim->owned_flow());
     const std::size_t bytes = sizeof(Node) + victim->tail_bytes_;
     victim->~Node();
     free_small(victim, bytes);

@@ -26,6 +26,7 @@ namespace caldera {
 
 class CallRule;
 class Node;
+struct ControlFlow;
 
 /// Owning pointer to a Node (intrusive count), as nodes have to their inputs. Dropping the last owner of a
 /// long chain does not recurse.
@@ -112,7 +113,12 @@ class Node {
   /// the second input of the nodes that name its results (engine/autodiff/opaque_call.h).
   static NodePtr make_call(const OpDef& op, std::shared_ptr<const CallRule> rule,
                            std::span<Node* const> inputs, std::span<const std::int64_t> attributes);
-  /// Makes a node of the same operation on other inputs of the same number and shapes. A call keeps its rule.
+  /// Makes a node of OpClass::control that runs the programs of `flow`.
+  static NodePtr make_control(const OpDef& op, const InternedShape& shape, DType dtype, Device device,
+                              std::shared_ptr<const ControlFlow> flow, std::span<Node* const> inputs,
+                              std::span<const std::int64_t> attributes);
+  /// Makes a node of the same operation on other inputs of the same number and shapes. A call keeps its rule,
+  /// and a loop or branch its programs.
   NodePtr with_inputs(std::span<Node* const> inputs) const;
   /// The nodes that this thread makes from here on have larger ids than all that there are; than `above`.
   static void start_ids();
@@ -126,7 +132,10 @@ class Node {
   const InternedShape& interned_shape() const { return shape_; }
   DType dtype() const { return dtype_; }
   Device device() const { return device_; }
-  Attributes attributes() const { return Attributes({tail<const std::int64_t>(0), attribute_count_}); }
+  Attributes attributes() const {
+    const std::size_t hidden = kind_ == OpClass::control ? kFlowWords : 0;
+    return Attributes({tail<const std::int64_t>(0), attribute_count_ - hidden});
+  }
   /// Unique in the process, and larger than those of the node's inputs. Nodes that one thread makes have
   /// rising ids; those of another may be older or younger, unless start_ids() came between.
   std::uint64_t id() const { return id_; }
@@ -135,6 +144,8 @@ class Node {
   bool is_call() const { return kind_ == OpClass::call; }
   /// The rule of a call.
   const std::shared_ptr<const CallRule>& call_rule() const { return *owned_rule(); }
+  /// The programs of a node of OpClass::control.
+  const std::shared_ptr<const ControlFlow>& control_flow() const { return *owned_flow(); }
 
   /// Read only while holding graph_mutex(): a node that has a value may let go of its inputs (is_cut).
   std::span<const NodePtr> inputs() const {
@@ -273,6 +284,13 @@ class Node {
   std::shared_ptr<const CallRule>* owned_rule() const {
     return tail<std::shared_ptr<const CallRule>>(attribute_count_ * sizeof(std::int64_t) +
                                                  input_count_ * sizeof(NodePtr));
+  }
+
+  /// Behind the attributes of a node of OpClass::control, and counted as such, so that the inputs, which it may
+  /// let go of, come last: a pointer in the place of two words.
+  static constexpr std::size_t kFlowWords = sizeof(std::shared_ptr<const ControlFlow>) / sizeof(std::int64_t);
+  std::shared_ptr<const ControlFlow>* owned_flow() const {
+    return tail<std::shared_ptr<const ControlFlow>>((attribute_count_ - kFlowWords) * sizeof(std::int64_t));
   }
 
   // Most programs keep many nodes, and all make many: a node with two inputs takes no more than two lines of

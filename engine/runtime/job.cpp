@@ -10,6 +10,7 @@
 #include "engine/base/error.h"
 #include "engine/check/stepwise/step_check.h"
 #include "engine/device/backend.h"
+#include "engine/device/control/plan_executable.h"
 #include "engine/graph/histories.h"
 #include "engine/runtime/plan_cache.h"
 #include "engine/runtime/settings.h"
@@ -68,7 +69,8 @@ std::uint64_t next_evaluation() {
 Ticket submit_once(Backend& backend, const Job& job, std::uint64_t evaluation) {
   const StepChecks& check = settings().check;
   if (!check.on || (check.evaluation != 0 && check.evaluation != evaluation))
-    return backend.submit(*job.executable, job.bindings);
+    return submit_plan(backend, *job.executable, job.bindings);
+  if (job.executable->runs_plans()) return submit_plan(backend, *job.executable, job.bindings);
   return submit_checked(backend, *job.executable, job.bindings, evaluation, check.step);
 }
 

@@ -11,6 +11,7 @@
 
 #include "engine/base/error.h"
 #include "engine/compile/compile.h"
+#include "engine/device/control/plan_executable.h"
 #include "engine/explain/debug_print.h"
 #include "engine/graph/tracing/tracing.h"
 #include "engine/plan/verify.h"
@@ -60,7 +61,7 @@ std::shared_ptr<Executable> make_executable(const Hash128& key, const Program& p
   const auto make = [&] {
     auto plan = make_plan(program, backend);
     const ProfileSpan span("prepare");
-    return std::shared_ptr<Executable>(backend.prepare(std::move(plan)));
+    return std::shared_ptr<Executable>(prepare_plan(backend, std::move(plan)));
   };
   return settings().plan_cache ? plan_cache().make_once(key, make) : make();
 }

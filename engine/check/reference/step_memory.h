@@ -46,6 +46,9 @@ class StepMemory {
   void write(std::size_t k, DType type, const Point& at, Number value) const;
   /// Returns a plan's scalar.
   Number scalar(std::int32_t slot, DType type) const;
+  std::uint64_t scalar_bits(std::int32_t slot) const {
+    return memory_.scalars[static_cast<std::size_t>(slot)];
+  }
 
   /// Storage and type of operand k.
   std::vector<std::byte>& bytes(std::size_t k) const;

@@ -7,8 +7,9 @@
 
 namespace caldera {
 
-Emitter::Emitter(const Placement& placement)
+Emitter::Emitter(const Placement& placement, PartCompiler compile_part)
     : placement_(placement),
+      compile_part_(std::move(compile_part)),
       buffer_(placement.program().nodes.size(), -1),
       in_place_(placement.program().nodes.size(), false) {
   const Program& program = placement.program();
@@ -61,6 +62,9 @@ Plan Emitter::run(const std::vector<Group>& groups) {
         break;
       case OpClass::quantized:
         quantized(i);
+        break;
+      case OpClass::control:
+        control(i);
         break;
       case OpClass::dynamic_slice:
         dynamic_slice(i);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -15,9 +16,12 @@
 
 namespace caldera {
 
+/// Compiles a program that a step runs.
+using PartCompiler = std::function<std::shared_ptr<const Plan>(const Program&)>;
+
 class Emitter {
  public:
-  explicit Emitter(const Placement& placement);
+  Emitter(const Placement& placement, PartCompiler compile_part);
 
   Plan run(const std::vector<Group>& groups);
 
@@ -92,6 +96,9 @@ class Emitter {
   Placed matrices(const Source& source, Shape& extents);
   void linalg(std::uint32_t i);
 
+  // ---- loops and branches (emit_control.cpp) ----
+  void control(std::uint32_t i);
+
   // ---- quantised matrices (emit_quantized.cpp) ----
   Placed laid_out(const Source& source, const Shape& extents, bool dense);
   void quantized(std::uint32_t i);
@@ -123,6 +130,7 @@ class Emitter {
   const Program::Node& node(std::uint32_t i) const { return placement_.node(i); }
 
   const Placement& placement_;
+  PartCompiler compile_part_;
   Plan plan_;
   std::vector<std::int32_t> buffer_;  // of each root, -1 while it has none
   std::vector<bool> in_place_;        // roots that were written straight into their concatenation

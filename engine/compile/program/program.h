@@ -16,6 +16,8 @@
 
 namespace caldera {
 
+struct ControlFlow;
+
 /// The position of no node.
 inline constexpr std::uint32_t kNoRoot = 0xffffffffU;
 
@@ -29,6 +31,7 @@ struct Program {
     std::uint32_t input_count = 0;
     std::int32_t slot = -1;    // data leaf: number of the plan input; scalar leaf: number of the plan scalar
     std::uint32_t origin = 0;  // the node of the graph's own program that this one stands for
+    const ControlFlow* control = nullptr;  // of OpClass::control: its programs, owned by the graph's node
   };
 
   Device device;

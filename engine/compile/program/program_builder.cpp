@@ -68,7 +68,10 @@ std::uint32_t ProgramBuilder::copy(std::uint32_t old) {
   }
   const auto old_inputs = from_.inputs_of(node);
   for (std::size_t k = 0; k < old_inputs.size(); ++k) inputs[k] = map_[old_inputs[k]];
-  return make({*node.op, node.dtype, node.shape, node.attributes, inputs}, node.origin, true);
+  const std::uint32_t made =
+      make({*node.op, node.dtype, node.shape, node.attributes, inputs}, node.origin, true);
+  to_.nodes[made].control = node.control;  // nodes of equal attributes have equal programs
+  return made;
 }
 
 std::uint32_t ProgramBuilder::make(const OpDef& op, DType dtype, const Shape& shape,

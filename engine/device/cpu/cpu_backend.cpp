@@ -138,6 +138,10 @@ struct CpuBackend::Preparation {
     return cpu::PreparedQuantized(plan, step, quantized);
   }
 
+  PreparedStep operator()(const ControlStep&) const {
+    throw PlanError("a step that runs plans is not prepared by a device (engine/device/control)");
+  }
+
   DType index_type() const { return plan.buffers[static_cast<std::size_t>(step.operands[1].buffer)].dtype; }
 };
 

@@ -27,7 +27,8 @@ bool is_rearrangement(const Node& node) {
 
 /// Work that no kernel of others takes in, and that is long: to do it twice would be waste.
 bool is_long_work(const Node& node) {
-  return node.op().kind == OpClass::linalg || node.op().kind == OpClass::transfer;
+  return node.op().kind == OpClass::linalg || node.op().kind == OpClass::transfer ||
+         node.op().kind == OpClass::control;
 }
 
 bool is_add(const Node& node) {
@@ -297,6 +298,8 @@ Program GraphKey::program() const {
         name_positions(program, n, *node, position);
       else if (n.op->kind == OpClass::dynamic_slice || n.op->kind == OpClass::dynamic_update)
         name_slots(program, n);
+      else if (n.op->kind == OpClass::control)
+        n.control = node->control_flow().get();
     }
     program.nodes.push_back(n);
   }

@@ -30,6 +30,9 @@ struct EncodeStep {
   void operator()(const ScatterStep& scatter) const { encode_scatter(encoder, joined[0], scatter); }
   void operator()(const AttentionStep& attention) const { encode_attention(encoder, joined[0], attention); }
   void operator()(const QuantizedStep& quantized) const { encode_quantized(encoder, joined[0], quantized); }
+  void operator()(const ControlStep&) const {
+    throw DeviceError("a step that runs plans is not a dispatch (engine/device/control)");
+  }
   void operator()(const LinalgStep&) const {
     throw DeviceError("LAPACK runs on the CPU; move the matrices there with to()");
   }

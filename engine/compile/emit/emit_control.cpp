@@ -1,0 +1,69 @@
+// Loops and branches: steps that run plans of their own.
+#include <algorithm>
+
+#include "engine/compile/emit/emitter.h"
+#include "engine/compile/program/control_flow.h"
+
+namespace caldera {
+namespace {
+
+/// A part that gives those of its results alone that are wanted.
+ControlPlan planned(const ControlPart& part, const std::vector<bool>& wanted, const PartCompiler& compile) {
+  Program program = part.program;
+  if (wanted.size() == program.outputs.size()) {
+    std::size_t next = 0;
+    for (std::size_t k = 0; k < wanted.size(); ++k) {
+      if (wanted[k]) program.outputs[next++] = part.program.outputs[k];
+    }
+    program.outputs.resize(next);
+  }
+  return {.plan = compile(program), .parameters = part.parameters, .numbers = part.numbers};
+}
+
+}  // namespace
+
+void Emitter::control(std::uint32_t i) {
+  const Program::Node& n = node(i);
+  const ControlFlow& flow = *n.control;
+  ControlStep control{.layout = flow.layout};
+  Step step;
+  step.dtype = n.dtype;
+  step.dims = Shape{1};
+  const auto add = [&](std::int32_t buffer, std::int64_t offset) {
+    step.operands.push_back({buffer, offset, Dims{1}});
+  };
+  for (std::size_t k = 0; k < flow.inputs.size(); ++k) {
+    const std::int64_t elements = flow.inputs[k].shape.get().numel();
+    const Placed placed = laid_out(placement_.operand(i, k), Shape{elements}, true);
+    add(placed.buffer, placed.view.offset);
+    control.inputs.push_back({flow.inputs[k].dtype, elements});
+  }
+  // What goes round is needed; a stacked result only if somebody reads it.
+  const std::uint32_t carried = flow.layout.carried();
+  std::vector<bool> wanted(flow.results.size(), true);
+  for (std::uint32_t k = 0; k < flow.results.size(); ++k) {
+    const auto other = other_.find({i, k});
+    wanted[k] = k == 0 || k < carried || other != other_.end();
+    if (!wanted[k]) continue;
+    const std::int64_t elements = flow.results[k].shape.get().numel();
+    if (k == 0)
+      add(destination(i), 0);
+    else if (other != other_.end())
+      add(destination(other->second), 0);
+    else
+      add(add_buffer(BufferRole::arena, flow.results[k].dtype, elements), 0);
+    control.results.push_back({flow.results[k].dtype, elements});
+  }
+  control.layout.stacked = static_cast<std::uint32_t>(control.results.size()) - carried;
+  for (const ControlPart& part : flow.parts) control.parts.push_back(planned(part, wanted, compile_part_));
+  for (std::size_t k = 0; k < flow.numbers.size(); ++k) {
+    step.scalars.push_back(node(placement_.operand(i, flow.inputs.size() + k).root).slot);
+    control.numbers.push_back(flow.numbers[k]);
+  }
+  control.plan_scratch();
+  if (control.scratch.bytes > 0) add(add_buffer(BufferRole::arena, DType::u8, control.scratch.bytes), 0);
+  step.work = std::move(control);
+  push(std::move(step));
+}
+
+}  // namespace caldera

@@ -1,0 +1,272 @@
+#include "engine/device/control/control_run.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/base/error.h"
+#include "engine/device/control/binomial.h"
+
+namespace caldera {
+namespace {
+
+Bindings::Slot moved(Bindings::Slot slot, std::int64_t bytes) {
+  return {slot.storage, slot.byte_offset + bytes};
+}
+
+std::int64_t aligned(std::int64_t bytes) {
+  return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
+}
+
+}  // namespace
+
+ControlRun::ControlRun(ScriptRun& outer, const Step& step, std::vector<ScriptRun>& parts)
+    : outer_(outer),
+      backend_(outer.script_->backend()),
+      step_(step),
+      control_(step.as<ControlStep>()),
+      layout_(control_.layout),
+      parts_(parts) {
+  for (std::size_t p = 0; p < parts_.size(); ++p) {
+    const ControlPlan& part = control_.parts[p];
+    std::vector<std::uint64_t>& scalars = parts_[p].scalars();
+    scalars.clear();
+    for (const std::uint32_t number : part.numbers)
+      scalars.push_back(outer_.scalars_[static_cast<std::size_t>(step_.scalars[number])]);
+    scalars.insert(scalars.end(), part.plan->constants.begin(), part.plan->constants.end());
+    if (part.plan->arena_bytes > 0) parts_[p].set_arena(in_scratch(control_.scratch.arena));
+    for (std::uint32_t k = 0; k < layout_.parameters(); ++k) bind(p, k, operand(k));
+  }
+}
+
+Ticket ControlRun::run(Ticket before) {
+  last_ = before;
+  switch (layout_.kind) {
+    case ControlKind::branch:
+      branch();
+      break;
+    case ControlKind::loop:
+      layout_.has_known_turns() ? loop_known() : loop_unknown();
+      break;
+    case ControlKind::reversal:
+      reversal();
+      break;
+  }
+  return last_;
+}
+
+// ---- where things are ----
+
+ControlRun::Slot ControlRun::operand(std::size_t k) const {
+  const Operand& o = step_.operands[k];
+  const auto buffer = static_cast<std::size_t>(o.buffer);
+  const auto size = static_cast<std::int64_t>(size_of(outer_.script_->plan().buffers[buffer].dtype));
+  return moved(outer_.buffers_[buffer], o.offset * size);
+}
+
+ControlRun::Slot ControlRun::in_scratch(std::int64_t bytes) const {
+  return moved(operand(step_.operands.size() - 1), bytes);
+}
+
+ControlRun::Set ControlRun::inputs(std::uint32_t first, std::uint32_t count) const {
+  Set set;
+  for (std::uint32_t k = first; k < first + count; ++k) set.push_back(operand(k));
+  return set;
+}
+
+ControlRun::Set ControlRun::results(std::uint32_t count) const {
+  Set set;
+  for (std::uint32_t k = 0; k < count; ++k) set.push_back(operand(control_.inputs.size() + k));
+  return set;
+}
+
+ControlRun::Set ControlRun::set_in_scratch(std::int64_t at, std::uint32_t first, std::uint32_t count) const {
+  Set set;
+  for (std::uint32_t k = first; k < first + count; ++k) {
+    set.push_back(in_scratch(at));
+    at += aligned(control_.inputs[k].bytes());
+  }
+  return set;
+}
+
+// ---- binding parts ----
+
+void ControlRun::bind(std::size_t part, std::uint32_t parameter, Slot slot) {
+  const std::vector<std::uint32_t>& parameters = control_.parts[part].parameters;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (parameters[i] == parameter) parts_[part].buffer(i) = slot;
+  }
+}
+
+void ControlRun::bind_carries(std::size_t part, const Set& carries) {
+  for (std::uint32_t k = 0; k < layout_.carries; ++k) bind(part, k, carries[k]);
+}
+
+void ControlRun::bind_turn(std::size_t part, std::int64_t turn, std::int64_t turns) {
+  const std::int64_t place = layout_.is_backwards ? turns - 1 - turn : turn;
+  for (std::uint32_t k = 0; k < layout_.slices; ++k)
+    bind(part, layout_.carries + k, moved(operand(layout_.carries + k), place * control_.slice_bytes(k)));
+}
+
+void ControlRun::bind_result(std::size_t part, std::size_t k, Slot slot) {
+  parts_[part].buffer(static_cast<std::size_t>(control_.parts[part].plan->input_count) + k) = slot;
+}
+
+void ControlRun::bind_results(std::size_t part, const Set& set) {
+  for (std::size_t k = 0; k < set.size(); ++k) bind_result(part, k, set[k]);
+}
+
+void ControlRun::run_part(std::size_t part) {
+  const Ticket ticket = parts_[part].run();
+  if (ticket != 0) last_ = ticket;
+}
+
+// ---- branches ----
+
+std::int64_t ControlRun::read_selector() {
+  const std::size_t k = control_.inputs.size() - 1;
+  const Slot slot = operand(k);
+  const auto bytes = static_cast<std::size_t>(control_.inputs[k].bytes());
+  backend_.wait(last_);
+  if (bytes == sizeof(std::int32_t)) {
+    std::int32_t value = 0;
+    backend_.download(*slot.storage, static_cast<std::size_t>(slot.byte_offset), &value, sizeof value);
+    return value;
+  }
+  std::int64_t value = 0;
+  backend_.download(*slot.storage, static_cast<std::size_t>(slot.byte_offset), &value, sizeof value);
+  return value;
+}
+
+void ControlRun::branch() {
+  const auto count = static_cast<std::int64_t>(parts_.size());
+  const auto part = static_cast<std::size_t>(std::clamp<std::int64_t>(read_selector(), 0, count - 1));
+  bind_results(part, results(layout_.results()));
+  run_part(part);
+}
+
+// ---- loops ----
+
+void ControlRun::loop_known() {
+  const Set out = results(layout_.carries);
+  const Set spare =
+      layout_.turns > 1 ? set_in_scratch(control_.scratch.carry_sets[0], 0, layout_.carries) : Set();
+  Set at = inputs(0, layout_.carries);
+  for (std::int64_t turn = 0; turn < layout_.turns; ++turn) {
+    // The last turn writes to the results.
+    const Set& to = (layout_.turns - 1 - turn) % 2 == 0 ? out : spare;
+    bind_carries(0, at);
+    bind_turn(0, turn, layout_.turns);
+    bind_results(0, to);
+    const std::int64_t place = layout_.is_backwards ? layout_.turns - 1 - turn : turn;
+    for (std::uint32_t k = 0; k < layout_.stacked; ++k) {
+      const Slot whole = operand(control_.inputs.size() + layout_.carries + k);
+      bind_result(0, layout_.carries + k, moved(whole, place * control_.stacked_bytes(k)));
+    }
+    run_part(0);
+    at = to;
+  }
+}
+
+bool ControlRun::test() {
+  run_part(1);
+  backend_.wait(last_);
+  const Slot flag = in_scratch(control_.scratch.flag);
+  std::uint8_t value = 0;
+  backend_.download(*flag.storage, static_cast<std::size_t>(flag.byte_offset), &value, sizeof value);
+  return value != 0;
+}
+
+void ControlRun::loop_unknown() {
+  const Set out = results(layout_.carries);
+  const Set spare = set_in_scratch(control_.scratch.carry_sets[0], 0, layout_.carries);
+  bind_result(1, 0, in_scratch(control_.scratch.flag));
+  Set at = inputs(0, layout_.carries);
+  bool is_out = false;
+  while (true) {
+    bind_carries(1, at);
+    if (!test()) break;
+    bind_carries(0, at);
+    is_out = !is_out;
+    at = is_out ? out : spare;
+    bind_results(0, at);
+    run_part(0);
+  }
+  if (is_out) return;
+  bind_carries(2, at);
+  bind_results(2, out);
+  run_part(2);
+}
+
+// ---- reversals ----
+
+void ControlRun::advance(std::int64_t turn, std::int64_t turns, const Set& from, const Set& to) {
+  const Set& other = to.data() == sets_[0].data() ? sets_[1] : sets_[0];
+  const Set* at = &from;
+  for (std::int64_t j = 0; j < turns; ++j) {
+    const Set& next = (turns - 1 - j) % 2 == 0 ? to : other;
+    bind_carries(0, *at);
+    bind_turn(0, turn + j, turns_);
+    bind_results(0, next);
+    run_part(0);
+    at = &next;
+  }
+}
+
+void ControlRun::back(std::int64_t turn, const Set& at) {
+  const std::uint32_t first = layout_.carries + layout_.slices + layout_.constants;
+  const Set& to = turn % 2 == 0 ? out_ : spare_;  // turn 0, the last, writes to the results
+  bind_carries(1, at);
+  bind_turn(1, turn, turns_);
+  for (std::uint32_t k = 0; k < layout_.states; ++k) bind(1, first + k, states_[k]);
+  bind_results(1, to);
+  const std::int64_t place = layout_.is_backwards ? turns_ - 1 - turn : turn;
+  for (std::uint32_t k = 0; k < layout_.stacked; ++k) {
+    const Slot whole = operand(control_.inputs.size() + layout_.states + k);
+    bind_result(1, layout_.states + k, moved(whole, place * control_.stacked_bytes(k)));
+  }
+  run_part(1);
+  states_ = to;
+}
+
+void ControlRun::reverse_without(std::int64_t begin, std::int64_t end, const Set& at) {
+  for (std::int64_t turn = end; turn-- > begin;) {
+    if (turn == begin) {
+      back(turn, at);
+    } else {
+      advance(begin, turn - begin, at, sets_[0]);
+      back(turn, sets_[0]);
+    }
+  }
+}
+
+void ControlRun::reverse(std::int64_t begin, std::int64_t end, const Set& at, std::int64_t snapshots) {
+  while (end - begin > 1) {
+    if (snapshots == 1) return reverse_without(begin, end, at);
+    const std::int64_t leap = binomial_leap(end - begin, snapshots);
+    const Set& kept = sets_[static_cast<std::size_t>(2 + layout_.snapshots - snapshots)];
+    advance(begin, leap, at, kept);
+    reverse(begin + leap, end, kept, snapshots - 1);
+    end = begin + leap;
+  }
+  back(begin, at);
+}
+
+void ControlRun::reversal() {
+  turns_ = layout_.has_known_turns() ? layout_.turns : read_selector();
+  const std::uint32_t first = layout_.carries + layout_.slices + layout_.constants;
+  out_ = results(layout_.states);
+  states_ = inputs(first, layout_.states);
+  if (turns_ < 1) {
+    for (std::uint32_t k = 0; k < layout_.states; ++k) bind(2, first + k, states_[k]);
+    bind_results(2, out_);
+    return run_part(2);
+  }
+  if (turns_ > 1) {
+    spare_ = set_in_scratch(control_.scratch.state_sets[0], first, layout_.states);
+    for (const std::int64_t set : control_.scratch.carry_sets)
+      sets_.push_back(set_in_scratch(set, 0, layout_.carries));
+  }
+  reverse(0, turns_, inputs(0, layout_.carries), layout_.snapshots);
+}
+
+}  // namespace caldera

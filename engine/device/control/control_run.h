@@ -1,0 +1,65 @@
+// ControlRun: one run of a loop or branch. Internal to scripts.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "engine/device/control/script.h"
+
+namespace caldera {
+
+/// Holds where everything of the step is. For one run.
+class ControlRun {
+ public:
+  ControlRun(ScriptRun& outer, const Step& step, std::vector<ScriptRun>& parts);
+
+  /// Runs it behind what was queued as `before`. Returns the last ticket; 0 if nothing was queued.
+  Ticket run(Ticket before);
+
+ private:
+  using Slot = Bindings::Slot;
+  using Set = std::vector<Slot>;  // one value of each carry, or of each state
+
+  Slot operand(std::size_t k) const;
+  Slot in_scratch(std::int64_t bytes) const;
+  Set inputs(std::uint32_t first, std::uint32_t count) const;
+  Set results(std::uint32_t count) const;
+  /// A set in scratch of values like inputs [first, first + count).
+  Set set_in_scratch(std::int64_t at, std::uint32_t first, std::uint32_t count) const;
+
+  void bind(std::size_t part, std::uint32_t parameter, Slot slot);
+  void bind_carries(std::size_t part, const Set& carries);
+  void bind_turn(std::size_t part, std::int64_t turn, std::int64_t turns);
+  void bind_result(std::size_t part, std::size_t k, Slot slot);
+  void bind_results(std::size_t part, const Set& set);
+  void run_part(std::size_t part);
+
+  void branch();
+  void loop_known();
+  void loop_unknown();
+  bool test();
+  void reversal();
+  /// Reverses turns [begin, end), the carries of the first of which are `at`.
+  void reverse(std::int64_t begin, std::int64_t end, const Set& at, std::int64_t snapshots);
+  void reverse_without(std::int64_t begin, std::int64_t end, const Set& at);
+  void advance(std::int64_t turn, std::int64_t turns, const Set& from, const Set& to);
+  void back(std::int64_t turn, const Set& at);
+  /// Reads an integer that the device has computed.
+  std::int64_t read_selector();
+
+  ScriptRun& outer_;
+  Backend& backend_;
+  const Step& step_;
+  const ControlStep& control_;
+  const ControlLayout& layout_;
+  std::vector<ScriptRun>& parts_;
+  Ticket last_ = 0;
+
+  // Of a reversal.
+  std::int64_t turns_ = 0;
+  std::vector<Set> sets_;  // two to compute with, then snapshots
+  Set states_, spare_, out_;
+};
+
+}  // namespace caldera

@@ -1,0 +1,50 @@
+// ControlLayout: what the inputs, parts and results of a node of OpClass::control are. The contract between
+// those who build loops and branches (engine/control), the compiler and the devices.
+#pragma once
+
+#include <cstdint>
+
+namespace caldera {
+
+/// A part is a program that the node runs; its parameters are numbered as the groups stand in `inputs`
+/// below, and it reads those that it needs. A slice is what is at one place along the first axis of an input.
+///
+///   loop      inputs: carries, slices, constants. results: carries, stacked.
+///             Part 0, the body, gives the carries of the next turn and one slice of each stacked result.
+///             Where the count of turns is not known, part 1, the test, gives one bool: whether there is
+///             another turn; and part 2 copies the carries.
+///   branch    inputs: constants, which (one i32). results: stacked, which are whole tensors here.
+///             Part i gives the results where `which` is i; the first or last where it is beyond.
+///   reversal  inputs: carries (as before the first turn), slices, constants, states, turns (one i64, where
+///             the count is not known before). results: states, stacked.
+///             Part 0 gives the carries of the next turn. Part 1, given the carries of a turn, goes from the
+///             states behind the turn to those before it, and gives a slice of each stacked result. It runs
+///             for the turns from the last to the first. Where the count is not known, part 2 copies the
+///             states.
+enum class ControlKind : std::uint8_t { loop, branch, reversal };
+
+struct ControlLayout {
+  ControlKind kind = ControlKind::loop;
+  bool is_backwards = false;  // turn 0 takes the last slices
+  std::uint32_t carries = 0;
+  std::uint32_t slices = 0;
+  std::uint32_t constants = 0;
+  std::uint32_t states = 0;
+  std::uint32_t stacked = 0;
+  std::int64_t turns = -1;     // >= 1; -1: not known before
+  std::int64_t snapshots = 0;  // of a reversal: carries that are kept at a time, those of the first turn
+                               // among them; >= 1. The others are computed again
+
+  bool has_known_turns() const { return turns >= 0; }
+  std::uint32_t parameters() const { return carries + slices + constants + states; }
+  /// Results that go round from turn to turn; they come first.
+  std::uint32_t carried() const { return kind == ControlKind::reversal ? states : carries; }
+  std::uint32_t results() const { return carried() + stacked; }
+  /// A further input, behind the parameters: `which`, or the count of turns.
+  bool has_selector() const {
+    return kind == ControlKind::branch || (kind == ControlKind::reversal && !has_known_turns());
+  }
+  std::uint32_t tensors() const { return parameters() + (has_selector() ? 1 : 0); }
+};
+
+}  // namespace caldera

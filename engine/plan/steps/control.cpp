@@ -1,0 +1,221 @@
+#include "engine/plan/steps/control.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "engine/base/error.h"
+#include "engine/plan/kernel/fault.h"
+#include "engine/plan/plan.h"
+#include "engine/plan/steps/step_form.h"
+#include "engine/plan/verify.h"
+
+namespace caldera {
+namespace {
+
+std::int64_t aligned(std::int64_t bytes) {
+  return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
+}
+
+/// Takes `bytes` of the scratch and says where.
+std::int64_t take(ControlScratch& scratch, std::int64_t bytes) {
+  const std::int64_t at = scratch.bytes;
+  scratch.bytes += aligned(bytes);
+  return at;
+}
+
+/// How many parts a step has, and the results of part `p`.
+std::size_t part_count(const ControlStep& step) {
+  if (step.layout.kind == ControlKind::branch) return std::max<std::size_t>(1, step.parts.size());
+  const std::size_t always = step.layout.kind == ControlKind::loop ? 1 : 2;
+  return step.layout.has_known_turns() ? always : 3;
+}
+
+/// The number of elements of a value that one turn takes or gives.
+ControlValue slice_of(const ControlValue& whole, std::int64_t turns) {
+  return {whole.dtype, whole.elements / turns};
+}
+
+std::vector<ControlValue> results_of(const ControlStep& step, std::size_t part) {
+  const ControlLayout& layout = step.layout;
+  const auto carried = [&](std::uint32_t first, std::uint32_t count) {
+    return std::vector<ControlValue>(step.inputs.begin() + first, step.inputs.begin() + first + count);
+  };
+  const std::uint32_t states = layout.carries + layout.slices + layout.constants;
+  std::vector<ControlValue> values;
+  switch (layout.kind) {
+    case ControlKind::branch:
+      return step.results;
+    case ControlKind::loop:
+      if (part == 1) return {{DType::boolean, 1}};
+      values = carried(0, layout.carries);
+      break;
+    case ControlKind::reversal:
+      if (part == 0) return carried(0, layout.carries);
+      values = carried(states, layout.states);
+      break;
+  }
+  const bool gives_slices = part == (layout.kind == ControlKind::loop ? 0 : 1);
+  for (std::uint32_t k = 0; gives_slices && k < layout.stacked; ++k)
+    values.push_back(slice_of(step.results[layout.carried() + k], layout.turns));
+  return values;
+}
+
+void check_value(const PlanBuffer& buffer, const ControlValue& value, const char* what) {
+  if (buffer.dtype != value.dtype || buffer.bytes != value.bytes())
+    throw verify::Fault{fmt::format("a part with {} of another type or size than it is bound to", what)};
+}
+
+void check_part(const ControlStep& step, std::size_t part) {
+  using verify::Fault;
+  const ControlPlan& bound = step.parts[part];
+  if (bound.plan == nullptr) throw Fault{"a part without a plan"};
+  const Plan& plan = *bound.plan;
+  if (plan.input_count != static_cast<std::int32_t>(bound.parameters.size()))
+    throw Fault{"a part whose inputs are not all bound"};
+  for (std::size_t i = 0; i < bound.parameters.size(); ++i) {
+    const std::uint32_t p = bound.parameters[i];
+    if (p >= step.layout.parameters()) throw Fault{"a part that reads a parameter that does not exist"};
+    const bool is_slice = p >= step.layout.carries && p < step.layout.carries + step.layout.slices;
+    check_value(plan.buffers[i], is_slice ? slice_of(step.inputs[p], step.layout.turns) : step.inputs[p],
+                "an input");
+  }
+  const std::vector<ControlValue> results = results_of(step, part);
+  if (plan.output_count != static_cast<std::int32_t>(results.size()))
+    throw Fault{"a part with another number of results than the step takes"};
+  for (std::size_t k = 0; k < results.size(); ++k)
+    check_value(plan.buffers[static_cast<std::size_t>(plan.input_count) + k], results[k], "a result");
+  const std::size_t numbers = plan.scalars.size() - plan.constants.size();
+  if (bound.numbers.size() != numbers) throw Fault{"a part whose numbers are not all bound"};
+  for (std::size_t i = 0; i < numbers; ++i) {
+    if (bound.numbers[i] >= step.numbers.size() || step.numbers[bound.numbers[i]] != plan.scalars[i])
+      throw Fault{"a part that takes a number that does not exist, or of another type"};
+  }
+  if (plan.arena_bytes > step.scratch.bytes - step.scratch.arena)
+    throw Fault{"a part whose intermediates do not fit into the scratch of its step"};
+  try {
+    verify_plan(plan);
+  } catch (const PlanError& error) {
+    throw Fault{fmt::format("part {}: {}", part, error.what())};
+  }
+}
+
+void check_layout(const ControlStep& step) {
+  using verify::Fault;
+  const ControlLayout& layout = step.layout;
+  if (layout.kind > ControlKind::reversal) throw Fault{"a kind of control that does not exist"};
+  if (step.inputs.size() != layout.tensors() || step.results.size() != layout.results())
+    throw Fault{"inputs or results that are not those of the layout"};
+  if (layout.has_known_turns() ? layout.turns < 1 : layout.slices > 0 || layout.turns != -1)
+    throw Fault{"a count of turns that no loop has"};
+  if (layout.kind != ControlKind::branch && !layout.has_known_turns() && layout.stacked > 0)
+    throw Fault{"stacked results of a loop whose turns are not known"};
+  if (layout.kind == ControlKind::reversal && layout.snapshots < 1)
+    throw Fault{"a reversal without snapshots"};
+  if (step.parts.size() != part_count(step)) throw Fault{"another number of parts than its kind has"};
+  for (std::uint32_t k = 0; k < layout.slices; ++k) {
+    if (step.inputs[layout.carries + k].elements % layout.turns != 0)
+      throw Fault{"slices that are not of one size"};
+  }
+}
+
+}  // namespace
+
+std::string_view ControlStep::kind() const {
+  switch (layout.kind) {
+    case ControlKind::loop:
+      return layout.has_known_turns() ? "scan" : "while_loop";
+    case ControlKind::branch:
+      return "cond";
+    case ControlKind::reversal:
+      break;
+  }
+  return "reversal";
+}
+
+Shape ControlStep::operand_dims(const StepHeader&, std::size_t k) const {
+  if (k < inputs.size()) return Shape{inputs[k].elements};
+  if (k < inputs.size() + results.size()) return Shape{results[k - inputs.size()].elements};
+  return Shape{scratch.bytes};
+}
+
+/// Of one turn where their count is not known; of a branch, of its dearest part.
+std::int64_t ControlStep::flops(const StepHeader&) const {
+  std::int64_t total = 0, most = 0;
+  for (const ControlPlan& part : parts) {
+    std::int64_t own = 0;
+    for (const Step& step : part.plan->steps) own += step.flops();
+    total += own;
+    most = std::max(most, own);
+  }
+  return layout.kind == ControlKind::branch ? most : total * std::max<std::int64_t>(1, layout.turns);
+}
+
+std::size_t ControlStep::heap_bytes() const {
+  std::size_t bytes = (inputs.size() + results.size()) * sizeof(ControlValue);
+  for (const ControlPlan& part : parts) {
+    bytes += sizeof(Plan) + part.plan->buffers.size() * sizeof(PlanBuffer);
+    for (const Step& step : part.plan->steps) bytes += sizeof(Step) + step.heap_bytes();
+  }
+  return bytes;
+}
+
+std::int64_t ControlStep::stacked_bytes(std::size_t k) const {
+  return results[layout.carried() + k].bytes() / layout.turns;
+}
+
+void ControlStep::plan_scratch() {
+  scratch = {};
+  const auto set_of = [&](std::uint32_t first, std::uint32_t count) {
+    std::int64_t bytes = 0;
+    for (std::uint32_t i = first; i < first + count; ++i) bytes += aligned(inputs[i].bytes());
+    return bytes;
+  };
+  const std::int64_t carries = set_of(0, layout.carries);
+  if (layout.kind == ControlKind::loop && layout.turns != 1)
+    scratch.carry_sets.push_back(take(scratch, carries));
+  if (layout.kind == ControlKind::loop && !layout.has_known_turns()) scratch.flag = take(scratch, 1);
+  if (layout.kind == ControlKind::reversal && layout.turns != 1) {
+    const std::uint32_t states = layout.carries + layout.slices + layout.constants;
+    scratch.state_sets.push_back(take(scratch, set_of(states, layout.states)));
+    for (std::int64_t i = 0; i < 2 + layout.snapshots - 1; ++i)
+      scratch.carry_sets.push_back(take(scratch, carries));
+  }
+  scratch.arena = scratch.bytes;
+  std::int64_t arena = 0;
+  for (const ControlPlan& part : parts) arena = std::max(arena, part.plan->arena_bytes);
+  scratch.bytes += aligned(arena);
+}
+
+void ControlStep::check(verify::StepForm& form) const {
+  check_layout(*this);
+  const StepHeader& step = form.step();
+  if (step.dims.rank() != 1 || step.dims[0] != 1) throw verify::Fault{"a control step with a space"};
+  const auto add = [&](verify::OperandRole role, const ControlValue& value) {
+    const std::size_t k = form.count();
+    verify::OperandForm& operand = form.add(role, value.dtype, form.inner(1), form.inner(1));
+    operand.extents = Shape{value.elements};
+    if (k < step.operands.size() && step.operands[k].strides.rank() == 1 && step.operands[k].strides[0] != 1)
+      throw verify::Fault{"a control step with an operand that is not dense"};
+  };
+  for (const ControlValue& value : inputs) add(verify::OperandRole::read, value);
+  for (const ControlValue& value : results) add(verify::OperandRole::written, value);
+  if (scratch.bytes > 0) add(verify::OperandRole::written, {DType::u8, scratch.bytes});
+  for (const DType type : numbers) form.add_scalar(type);
+  for (std::size_t part = 0; part < parts.size(); ++part) check_part(*this, part);
+}
+
+bool may_fail(const Plan& plan) {
+  return std::ranges::any_of(plan.steps, [](const Step& step) {
+    if (const auto* control = step.if_a<ControlStep>())
+      return std::ranges::any_of(control->parts,
+                                 [](const ControlPlan& part) { return may_fail(*part.plan); });
+    return step.is<LinalgStep>();
+  });
+}
+
+bool has_control(const Plan& plan) {
+  return std::ranges::any_of(plan.steps, [](const Step& step) { return step.is<ControlStep>(); });
+}
+
+}  // namespace caldera
