@@ -1,8 +1,13 @@
 #include "engine/control/reversal.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <optional>
+#include <utility>
 
+#include "engine/autodiff/opaque_call.h"
+#include "engine/base/error.h"
 #include "engine/control/control_node.h"
 #include "engine/control/derivatives.h"
 #include "ops/core/arithmetic.h"
@@ -15,12 +20,188 @@ void append(std::vector<LazyTensor>& to, std::span<const LazyTensor> more) {
   to.insert(to.end(), more.begin(), more.end());
 }
 
+/// The type of one turn's slice of a tensor.
+LazyTensor slice_like(const LazyTensor& x) {
+  return empty(Shape(Dims(std::span(x.shape().begin() + 1, x.shape().end()))), x.dtype(), x.device());
+}
+
+/// The arguments of a call, by what they are.
+struct Arguments {
+  std::span<const LazyTensor> carries, slices, states, of_advance, of_back;
+
+  Arguments(const Reversal& r, std::span<const LazyTensor> all) {
+    const auto take = [&](std::size_t count) {
+      const auto taken = all.first(count);
+      all = all.subspan(count);
+      return taken;
+    };
+    carries = take(r.carries);
+    slices = take(r.slices);
+    states = take(r.states);
+    of_advance = take(r.advance.captured().size());
+    of_back = take(r.back.captured().size());
+  }
+};
+
+/// The reversal of values and tangents.
+ReversalCall with_tangents_of(const ReversalPtr& reversal, std::span<const LazyTensor> arguments,
+                              std::span<const LazyTensor> tangents, std::string_view transform) {
+  const Reversal& r = *reversal;
+  const Arguments of(r, arguments);
+  const Arguments along(r, tangents);
+  std::vector<LazyTensor> all;
+  /// Appends a group and the tangents of its floating ones.
+  const auto both = [&](std::span<const LazyTensor> values, std::span<const LazyTensor> own) {
+    std::vector<LazyTensor> group(values.begin(), values.end());
+    for (const std::size_t i : floating_among(values))
+      group.push_back(own[i].defined() ? own[i] : zeros_like(values[i]));
+    return group;
+  };
+  const std::vector<LazyTensor> carries = both(of.carries, along.carries);
+  const std::vector<LazyTensor> slices = both(of.slices, along.slices);
+  const std::vector<LazyTensor> states = both(of.states, along.states);
+  const std::vector<LazyTensor> of_advance = both(of.of_advance, along.of_advance);
+  const std::vector<LazyTensor> of_back = both(of.of_back, along.of_back);
+  /// Runs `body` on groups that were made by both(), with tangents.
+  const auto run = [&](const Body& body,
+                       std::initializer_list<std::pair<std::span<const LazyTensor>, std::size_t>> groups) {
+    std::vector<LazyTensor> primals, given;
+    for (const auto& [group, count] : groups) {
+      append(primals, group.first(count));
+      append(given, group.subspan(count));
+    }
+    return with_tangents([&](auto values) { return body(values); }, primals, floating_among(primals), given,
+                         floating_among(body.results()), transform);
+  };
+  const std::size_t own_results = r.states + r.stacked;
+  const auto advance = [&](std::span<const LazyTensor> x) {
+    return run(r.advance, {{x.first(carries.size()), r.carries},
+                           {x.subspan(carries.size(), slices.size()), r.slices},
+                           {of_advance, of.of_advance.size()}});
+  };
+  const auto back = [&](std::span<const LazyTensor> x) {
+    const auto own = x.first(carries.size() + slices.size());
+    std::vector<LazyTensor> out = run(r.back, {{own.first(carries.size()), r.carries},
+                                               {own.subspan(carries.size()), r.slices},
+                                               {x.subspan(own.size()), r.states},
+                                               {of_back, of.of_back.size()}});
+    // States with their tangents first, then stacked results with theirs.
+    const std::size_t more = states.size() - r.states;
+    std::rotate(out.begin() + static_cast<std::ptrdiff_t>(r.states),
+                out.begin() + static_cast<std::ptrdiff_t>(own_results),
+                out.begin() + static_cast<std::ptrdiff_t>(own_results + more));
+    return out;
+  };
+  std::vector<LazyTensor> like = carries;
+  for (const LazyTensor& x : slices) like.push_back(slice_like(x));
+  Body advance_body(advance, like, r.title);
+  append(like, states);
+  Body back_body(back, like, r.title);
+  const std::size_t stacked = back_body.results().size() - states.size();
+  ReversalCall call{.reversal = {}, .arguments = carries};
+  append(call.arguments, slices);
+  append(call.arguments, states);
+  append(call.arguments, advance_body.captured());
+  append(call.arguments, back_body.captured());
+  if (r.turns < 0) call.arguments.push_back(arguments.back());
+  call.reversal = std::make_shared<const Reversal>(Reversal{.title = r.title,
+                                                            .advance = std::move(advance_body),
+                                                            .back = std::move(back_body),
+                                                            .carries = carries.size(),
+                                                            .slices = slices.size(),
+                                                            .states = states.size(),
+                                                            .stacked = stacked,
+                                                            .turns = r.turns,
+                                                            .is_backwards = r.is_backwards,
+                                                            .snapshots = r.snapshots});
+  return call;
+}
+
+class ReversalRule final : public ControlRule {
+ public:
+  explicit ReversalRule(ReversalPtr reversal)
+      : ControlRule(reversal->title), reversal_(std::move(reversal)) {}
+
+  Cotangents pull_back(const Call&, std::span<const LazyTensor>, const IsWanted&,
+                       std::string_view transform) const override {
+    throw GradientError(fmt::format(
+        "{}: the gradient in reverse of the gradient of a {} is not known, as its count of turns is "
+        "not; differentiate the gradient forward (jvp), or use scan()",
+        transform, title()));
+  }
+
+  std::vector<LazyTensor> push_forward(const Call& call, std::span<const LazyTensor> tangents,
+                                       std::string_view transform) const override {
+    const std::vector<LazyTensor> both =
+        with_tangents_of(reversal_, call.arguments, tangents, transform).results();
+    const std::vector<std::size_t> floating = floating_among(call.values);
+    const std::size_t states = reversal_->states;
+    std::vector<LazyTensor> out(call.values.size());
+    // States, their tangents, stacked results, their tangents.
+    std::size_t of_states = states;
+    std::size_t of_stacked = call.values.size() + static_cast<std::size_t>(std::ranges::count_if(
+                                                      floating, [&](std::size_t k) { return k < states; }));
+    for (const std::size_t k : floating) out[k] = both[k < states ? of_states++ : of_stacked++];
+    return out;
+  }
+
+ private:
+  ReversalPtr reversal_;
+};
+
 }  // namespace
 
-ReversedGradients reversed(const ReversedLoop& loop, std::span<const LazyTensor> carries,
-                           std::span<const LazyTensor> stacked, std::span<const std::size_t> constants,
-                           std::span<const std::size_t> over, std::string_view title) {
-  const std::size_t c = loop.init.size(), x = loop.over.size(), k = loop.constants.size();
+std::vector<LazyTensor> ReversalCall::values() const {
+  const Reversal& r = *reversal;
+  const Arguments of(r, arguments);
+  Constants constants;
+  const std::vector<std::uint32_t> of_advance = constants.add(of.of_advance);
+  const std::vector<std::uint32_t> of_back = constants.add(of.of_back);
+  const ControlLayout layout{.kind = ControlKind::reversal,
+                             .is_backwards = r.is_backwards,
+                             .carries = static_cast<std::uint32_t>(r.carries),
+                             .slices = static_cast<std::uint32_t>(r.slices),
+                             .constants = static_cast<std::uint32_t>(constants.tensors().size()),
+                             .states = static_cast<std::uint32_t>(r.states),
+                             .stacked = static_cast<std::uint32_t>(r.stacked),
+                             .turns = r.turns,
+                             .snapshots = r.turns > 0 ? std::min(r.snapshots, r.turns) : r.snapshots};
+  const std::uint32_t first_constant = layout.carries + layout.slices;
+  const std::uint32_t first_state = first_constant + layout.constants;
+  std::vector<std::uint32_t> forward = numbered(first_constant), backward = forward;
+  for (const std::uint32_t i : of_advance) forward.push_back(first_constant + i);
+  for (std::uint32_t i = 0; i < layout.states; ++i) backward.push_back(first_state + i);
+  for (const std::uint32_t i : of_back) backward.push_back(first_constant + i);
+
+  std::vector<LazyTensor> inputs(of.carries.begin(), of.carries.end());
+  append(inputs, of.slices);
+  append(inputs, constants.tensors());
+  append(inputs, of.states);
+  std::vector<TensorType> types;
+  for (const LazyTensor& state : of.states) types.push_back(type_of(state));
+  for (std::size_t k = 0; k < r.stacked; ++k)
+    types.push_back(stacked_type_of(r.back.results()[r.states + k], r.turns));
+  std::vector<BodyPart> parts{{&r.advance, forward, numbered(r.carries)},
+                              {&r.back, backward, numbered(r.states + r.stacked)}};
+  std::optional<Body> copy;
+  if (r.turns < 0) {
+    inputs.push_back(arguments.back());
+    copy.emplace([](std::span<const LazyTensor> values) { return std::vector(values.begin(), values.end()); },
+                 of.states, r.title);
+    parts.push_back({&*copy, numbered(r.states, first_state), numbered(r.states)});
+  }
+  return control_results(r.title, layout, inputs, std::move(types), parts);
+}
+
+std::vector<LazyTensor> ReversalCall::results() const {
+  const std::vector<LazyTensor> all = values();
+  return results_of(make_call(std::make_shared<ReversalRule>(reversal), arguments, all), all);
+}
+
+ReversalCall reversal_of(const LoopToReverse& loop, std::span<const LazyTensor> carries,
+                         std::span<const LazyTensor> stacked, std::span<const std::size_t> constants,
+                         std::span<const std::size_t> over, std::string title) {
+  const std::size_t c = loop.init.size(), x = loop.over.size();
   const std::span<const LazyTensor> results = loop.body.results();
   const std::vector<std::size_t> floating = floating_among(loop.init);
   std::vector<std::size_t> given;  // stacked results with a cotangent
@@ -31,78 +212,61 @@ ReversedGradients reversed(const ReversedLoop& loop, std::span<const LazyTensor>
   for (const std::size_t i : constants) targets.push_back(c + x + i);
   for (const std::size_t i : over) targets.push_back(c + i);
 
-  // Arguments of the turn back: the body's parameters, the cotangents' slices, the states.
-  std::vector<LazyTensor> like(loop.body.parameters().begin(), loop.body.parameters().end());
-  for (const std::size_t i : given) like.push_back(results[c + i]);
-  append(like, carries);
-  for (const std::size_t i : constants) like.push_back(loop.constants[i]);
-  const std::size_t states = floating.size() + constants.size();
-  const auto turn_back = [&](std::span<const LazyTensor> all) {
-    const auto parameters = all.first(c + x + k);
-    const auto slices = all.subspan(c + x + k, given.size());
-    const auto state = all.subspan(c + x + k + given.size(), states);
-    std::vector<LazyTensor> cotangents(results.size());
-    for (std::size_t i = 0; i < floating.size(); ++i) cotangents[floating[i]] = state[i];
-    for (std::size_t i = 0; i < given.size(); ++i) cotangents[c + given[i]] = slices[i];
-    std::vector<LazyTensor> grads =
-        pulled_back([&](auto values) { return loop.body(values); }, parameters, targets, cotangents, title);
-    for (std::size_t i = 0; i < constants.size(); ++i)
-      grads[floating.size() + i] = state[floating.size() + i] + grads[floating.size() + i];
-    return grads;
-  };
-  const Body back(turn_back, like, title);
-
-  Constants all_constants;
-  const std::vector<std::uint32_t> of_body = all_constants.add(loop.constants);
-  const std::vector<std::uint32_t> of_back = all_constants.add(back.captured());
-  ControlLayout layout{.kind = ControlKind::reversal,
-                       .is_backwards = loop.is_backwards,
-                       .carries = static_cast<std::uint32_t>(c),
-                       .slices = static_cast<std::uint32_t>(x + given.size()),
-                       .constants = static_cast<std::uint32_t>(all_constants.tensors().size()),
-                       .states = static_cast<std::uint32_t>(states),
-                       .stacked = static_cast<std::uint32_t>(over.size()),
-                       .turns = loop.turns,
-                       .snapshots = loop.turns > 0 ? std::min(loop.snapshots, loop.turns) : loop.snapshots};
-  const std::uint32_t first_constant = layout.carries + layout.slices;
-  const std::uint32_t first_state = first_constant + layout.constants;
-  const auto as_constants = [&](const std::vector<std::uint32_t>& at, std::vector<std::uint32_t>& to) {
-    for (const std::uint32_t i : at) to.push_back(first_constant + i);
-  };
-  std::vector<std::uint32_t> forward = numbered(c + x);
-  as_constants(of_body, forward);
-  std::vector<std::uint32_t> backward = forward;
-  for (std::size_t i = 0; i < given.size(); ++i)
-    backward.push_back(layout.carries + static_cast<std::uint32_t>(x + i));
-  for (std::uint32_t i = 0; i < layout.states; ++i) backward.push_back(first_state + i);
-  as_constants(of_back, backward);
-
-  std::vector<LazyTensor> inputs(loop.init.begin(), loop.init.end());
-  append(inputs, loop.over);
-  for (const std::size_t i : given) inputs.push_back(stacked[i]);
-  append(inputs, all_constants.tensors());
-  std::vector<LazyTensor> start(carries.begin(), carries.end());
-  for (const std::size_t i : constants) start.push_back(zeros_like(loop.constants[i]));
-  append(inputs, start);
-
-  std::vector<TensorType> types;
-  for (const LazyTensor& state : start) types.push_back(type_of(state));
-  for (const std::size_t i : over) types.push_back(type_of(loop.over[i]));
-  std::vector<BodyPart> parts{{&loop.body, forward, numbered(c)},
-                              {&back, backward, numbered(states + over.size())}};
-  std::optional<Body> copy;
-  if (loop.turns < 0) {
-    inputs.push_back(loop.turns_value);
-    copy.emplace([](std::span<const LazyTensor> values) { return std::vector(values.begin(), values.end()); },
-                 start, title);
-    parts.push_back({&*copy, numbered(states, first_state), numbered(states)});
+  ReversalCall call;
+  call.arguments.assign(loop.init.begin(), loop.init.end());
+  append(call.arguments, loop.over);
+  std::vector<LazyTensor> like(loop.body.parameters().begin(),
+                               loop.body.parameters().begin() + static_cast<std::ptrdiff_t>(c + x));
+  for (const std::size_t i : given) {
+    like.push_back(results[c + i]);
+    call.arguments.push_back(stacked[i]);
   }
-  const std::vector<LazyTensor> out = control_results(title, layout, inputs, std::move(types), parts);
-  const auto at = [&](std::size_t first, std::size_t count) {
-    return std::vector(out.begin() + static_cast<std::ptrdiff_t>(first),
-                       out.begin() + static_cast<std::ptrdiff_t>(first + count));
+  const std::size_t slices = x + given.size();
+  const auto parameters_of = [&](std::span<const LazyTensor> all) {
+    std::vector<LazyTensor> parameters(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(c + x));
+    append(parameters, loop.constants);
+    return parameters;
   };
-  return {at(0, floating.size()), at(floating.size(), constants.size()), at(states, over.size())};
+  Body advance(
+      [&](std::span<const LazyTensor> all) {
+        std::vector<LazyTensor> next = loop.body(parameters_of(all));
+        next.resize(c);
+        return next;
+      },
+      like, title);
+  append(like, carries);
+  append(call.arguments, carries);
+  for (const std::size_t i : constants) {
+    like.push_back(loop.constants[i]);
+    call.arguments.push_back(zeros_like(loop.constants[i]));
+  }
+  Body back(
+      [&](std::span<const LazyTensor> all) {
+        const auto along = all.subspan(c + x, given.size());
+        const auto state = all.subspan(c + slices);
+        std::vector<LazyTensor> cotangents(results.size());
+        for (std::size_t i = 0; i < floating.size(); ++i) cotangents[floating[i]] = state[i];
+        for (std::size_t i = 0; i < given.size(); ++i) cotangents[c + given[i]] = along[i];
+        std::vector<LazyTensor> grads = pulled_back([&](auto values) { return loop.body(values); },
+                                                    parameters_of(all), targets, cotangents, title);
+        for (std::size_t i = floating.size(); i < state.size(); ++i) grads[i] = state[i] + grads[i];
+        return grads;
+      },
+      like, title);
+  append(call.arguments, advance.captured());
+  append(call.arguments, back.captured());
+  if (loop.turns < 0) call.arguments.push_back(loop.turns_value);
+  call.reversal = std::make_shared<const Reversal>(Reversal{.title = std::move(title),
+                                                            .advance = std::move(advance),
+                                                            .back = std::move(back),
+                                                            .carries = c,
+                                                            .slices = slices,
+                                                            .states = carries.size() + constants.size(),
+                                                            .stacked = over.size(),
+                                                            .turns = loop.turns,
+                                                            .is_backwards = loop.is_backwards,
+                                                            .snapshots = loop.snapshots});
+  return call;
 }
 
 }  // namespace caldera

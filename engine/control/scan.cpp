@@ -181,15 +181,16 @@ class ScanRule final : public ControlRule {
   std::vector<LazyTensor> with_snapshots(const Call& call, std::span<const LazyTensor> carries,
                                          std::span<const LazyTensor> stacked, const Wanted& wanted) const {
     const ScanLoop& loop = *loop_;
-    ReversedGradients grads = reversed({.body = loop.body,
-                                        .init = call.arguments.first(loop.carries),
-                                        .over = call.arguments.subspan(loop.carries, loop.over),
-                                        .constants = call.arguments.subspan(loop.carries + loop.over),
-                                        .turns = loop.turns,
-                                        .is_backwards = loop.reverse,
-                                        .snapshots = loop.snapshots},
-                                       carries, stacked, wanted.constants, wanted.over, loop.title);
-    const std::vector<LazyTensor> values = joined({grads.carries, grads.constants, grads.over});
+    const std::vector<LazyTensor> values =
+        reversal_of({.body = loop.body,
+                     .init = call.arguments.first(loop.carries),
+                     .over = call.arguments.subspan(loop.carries, loop.over),
+                     .constants = call.arguments.subspan(loop.carries + loop.over),
+                     .turns = loop.turns,
+                     .is_backwards = loop.reverse,
+                     .snapshots = loop.snapshots},
+                    carries, stacked, wanted.constants, wanted.over, loop.title)
+            .values();
     std::vector<LazyTensor> defined;
     for (const LazyTensor& x : stacked) {
       if (x.defined()) defined.push_back(x);
@@ -288,13 +289,13 @@ ScanTurn scan_named(std::string title, const ScanBody& body, std::span<const Laz
   }
   const std::vector<LazyTensor> arguments = joined({init, over, traced.captured()});
   const auto loop = std::make_shared<const ScanLoop>(ScanLoop{.title = std::move(title),
-                                                      .body = std::move(traced),
-                                                      .carries = carries,
-                                                      .over = over.size(),
-                                                      .stacked = stacked,
-                                                      .turns = turns,
-                                                      .reverse = options.reverse,
-                                                      .snapshots = options.snapshots});
+                                                              .body = std::move(traced),
+                                                              .carries = carries,
+                                                              .over = over.size(),
+                                                              .stacked = stacked,
+                                                              .turns = turns,
+                                                              .reverse = options.reverse,
+                                                              .snapshots = options.snapshots});
   std::vector<LazyTensor> values = scan_results(loop, arguments);
   values.resize(carries + stacked);
   return split(std::move(values), carries);

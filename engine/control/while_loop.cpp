@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "engine/autodiff/argument_checks.h"
@@ -16,6 +17,7 @@
 #include "ops/core/cast.h"
 #include "ops/core/creation.h"
 #include "ops/core/node_builder.h"
+#include "ops/core/selection.h"
 #include "ops/core/views.h"
 
 namespace caldera {
@@ -50,27 +52,18 @@ class WhileRule final : public ControlRule {
     std::vector<LazyTensor> along;
     for (const std::size_t i : floating)
       along.push_back(cotangents[i].defined() ? cotangents[i] : zeros_like(call.values[i]));
-    ReversedGradients grads = reversed({.body = loop.body,
-                                        .init = init,
-                                        .over = {},
-                                        .constants = constants,
-                                        .turns_value = call.values.back(),
-                                        .snapshots = loop.snapshots},
-                                       along, {}, wanted, {}, kTitle);
-    std::vector<LazyTensor> values = std::move(grads.carries);
-    values.insert(values.end(), grads.constants.begin(), grads.constants.end());
-    std::vector<LazyTensor> arguments(call.arguments.begin(), call.arguments.end());
-    arguments.insert(arguments.end(), along.begin(), along.end());
-    const auto refuse = [](std::span<const LazyTensor>) -> std::vector<LazyTensor> {
-      throw GradientError(
-          "while_loop: the gradient of its gradient in reverse is not known, as the count of turns is not; "
-          "differentiate the gradient forward (jvp), or use scan()");
-    };
-    values = differentiated_as(kTitle, refuse, arguments, values);
+    const std::vector<LazyTensor> grads = reversal_of({.body = loop.body,
+                                                       .init = init,
+                                                       .over = {},
+                                                       .constants = constants,
+                                                       .turns_value = call.values.back(),
+                                                       .snapshots = loop.snapshots},
+                                                      along, {}, wanted, {}, kTitle)
+                                              .results();
     Cotangents out;
-    for (std::size_t i = 0; i < floating.size(); ++i) out.emplace_back(init[floating[i]], values[i]);
+    for (std::size_t i = 0; i < floating.size(); ++i) out.emplace_back(init[floating[i]], grads[i]);
     for (std::size_t i = 0; i < wanted.size(); ++i)
-      out.emplace_back(constants[wanted[i]], values[floating.size() + i]);
+      out.emplace_back(constants[wanted[i]], grads[floating.size() + i]);
     return out;
   }
 
@@ -149,9 +142,32 @@ std::vector<LazyTensor> while_results(const WhileLoopPtr& loop, std::span<const 
   inputs.insert(inputs.end(), constants.tensors().begin(), constants.tensors().end());
   std::vector<TensorType> types;
   for (std::size_t i = 0; i <= carries; ++i) types.push_back(type_of(inputs[i]));
-  const std::vector<BodyPart> parts{{&body, body_parameters, numbered(carries + 1)},
-                                    {&loop->test, test_parameters, numbered(1)},
-                                    {&copy, numbered(carries + 1), numbered(carries + 1)}};
+  std::vector<BodyPart> parts{{&body, body_parameters, numbered(carries + 1)},
+                              {&loop->test, test_parameters, numbered(1)},
+                              {&copy, numbered(carries + 1), numbered(carries + 1)}};
+  // On a device that runs by itself, a turn that asks the host whether to run waits for it: several run in
+  // one go, and those beyond the end give what they got.
+  std::optional<Body> masked;
+  if (device.kind != DeviceKind::cpu) {
+    std::vector<LazyTensor> all(body.parameters().begin(), body.parameters().end());
+    const auto of_masked = loop->test.parameters().subspan(carries);
+    all.insert(all.end(), of_masked.begin(), of_masked.end());
+    masked.emplace(
+        [&](std::span<const LazyTensor> given) {
+          std::vector<LazyTensor> asked(given.begin(), given.begin() + static_cast<std::ptrdiff_t>(carries));
+          asked.insert(asked.end(), given.begin() + static_cast<std::ptrdiff_t>(body.parameters().size()),
+                       given.end());
+          const LazyTensor goes_on = loop->test(asked)[0];
+          std::vector<LazyTensor> out = body(given.first(body.parameters().size()));
+          for (std::size_t i = 0; i < out.size(); ++i) out[i] = where(goes_on, out[i], given[i]);
+          out.push_back(goes_on);
+          return out;
+        },
+        all, kTitle);
+    std::vector<std::uint32_t> masked_parameters = body_parameters;
+    for (const std::uint32_t i : of_test) masked_parameters.push_back(first + i);
+    parts.push_back({&*masked, masked_parameters, numbered(carries + 2)});
+  }
   const std::vector<LazyTensor> values = control_results(kTitle, layout, inputs, std::move(types), parts);
   return results_of(make_call(std::make_shared<WhileRule>(loop), arguments, values), values);
 }
@@ -181,9 +197,9 @@ std::vector<LazyTensor> while_loop(const TensorFunction& test, const VectorFunct
   for (const Body* part : {&traced_body, &traced_test})
     arguments.insert(arguments.end(), part->captured().begin(), part->captured().end());
   const auto loop = std::make_shared<const WhileLoop>(WhileLoop{.body = std::move(traced_body),
-                                                      .test = std::move(traced_test),
-                                                      .carries = start.size(),
-                                                      .snapshots = options.snapshots});
+                                                                .test = std::move(traced_test),
+                                                                .carries = start.size(),
+                                                                .snapshots = options.snapshots});
   std::vector<LazyTensor> values = while_results(loop, arguments);
   values.pop_back();
   return values;

@@ -12,7 +12,9 @@ namespace caldera {
 ///   loop      inputs: carries, slices, constants. results: carries, stacked.
 ///             Part 0, the body, gives the carries of the next turn and one slice of each stacked result.
 ///             Where the count of turns is not known, part 1, the test, gives one bool: whether there is
-///             another turn; and part 2 copies the carries.
+///             another turn; and part 2 copies the carries. Part 3, if there is one, is test and body in
+///             one: it gives the carries of the next turn, or those that it got where the test says no, and
+///             what the test says. It may run beyond the end.
 ///   branch    inputs: constants, which (one i32). results: stacked, which are whole tensors here.
 ///             Part i gives the results where `which` is i; the first or last where it is beyond.
 ///   reversal  inputs: carries (as before the first turn), slices, constants, states, turns (one i64, where

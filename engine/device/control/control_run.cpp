@@ -19,13 +19,15 @@ std::int64_t aligned(std::int64_t bytes) {
 
 }  // namespace
 
-ControlRun::ControlRun(ScriptRun& outer, const Step& step, std::vector<ScriptRun>& parts)
+ControlRun::ControlRun(ScriptRun& outer, Script::Control& control, std::vector<ScriptRun>& parts)
     : outer_(outer),
+      of_script_(control),
       backend_(outer.script_->backend()),
-      step_(step),
-      control_(step.as<ControlStep>()),
+      step_(outer.script_->plan().steps[control.step]),
+      control_(step_.as<ControlStep>()),
       layout_(control_.layout),
-      parts_(parts) {
+      parts_(parts),
+      turns_(layout_.turns) {
   for (std::size_t p = 0; p < parts_.size(); ++p) {
     const ControlPlan& part = control_.parts[p];
     std::vector<std::uint64_t>& scalars = parts_[p].scalars();
@@ -101,10 +103,18 @@ void ControlRun::bind_carries(std::size_t part, const Set& carries) {
   for (std::uint32_t k = 0; k < layout_.carries; ++k) bind(part, k, carries[k]);
 }
 
-void ControlRun::bind_turn(std::size_t part, std::int64_t turn, std::int64_t turns) {
-  const std::int64_t place = layout_.is_backwards ? turns - 1 - turn : turn;
-  for (std::uint32_t k = 0; k < layout_.slices; ++k)
-    bind(part, layout_.carries + k, moved(operand(layout_.carries + k), place * control_.slice_bytes(k)));
+ControlRun::Slot ControlRun::slice_at(std::size_t k, std::int64_t turn) const {
+  return moved(operand(layout_.carries + k), place_of(turn) * control_.slice_bytes(k));
+}
+
+ControlRun::Slot ControlRun::result_at(std::size_t part, std::size_t k, std::int64_t turn) const {
+  if (!layout_.has_known_turns() && part == 3) return in_scratch(control_.scratch.flag);
+  return moved(operand(control_.inputs.size() + layout_.carries + k),
+               place_of(turn) * control_.stacked_bytes(k));
+}
+
+void ControlRun::bind_slices(std::size_t part, std::int64_t turn) {
+  for (std::uint32_t k = 0; k < layout_.slices; ++k) bind(part, layout_.carries + k, slice_at(k, turn));
 }
 
 void ControlRun::bind_result(std::size_t part, std::size_t k, Slot slot) {
@@ -118,6 +128,75 @@ void ControlRun::bind_results(std::size_t part, const Set& set) {
 void ControlRun::run_part(std::size_t part) {
   const Ticket ticket = parts_[part].run();
   if (ticket != 0) last_ = ticket;
+}
+
+// ---- turns ----
+
+void ControlRun::run_turn(std::size_t part, std::int64_t turn, const Set& from, const Set& to) {
+  bind_carries(part, from);
+  bind_slices(part, turn);
+  bind_results(part, to);
+  const auto results = static_cast<std::size_t>(control_.parts[part].plan->output_count);
+  for (std::size_t k = layout_.carries; k < results; ++k)
+    bind_result(part, k, result_at(part, k - layout_.carries, turn));
+  run_part(part);
+}
+
+void ControlRun::run_unrolled(std::size_t part, std::int64_t first, std::int64_t count, const Set& from,
+                              const Set& to, const Set& other) {
+  using Is = UnrolledTurns::Is;
+  Script::Turns& turns = outer_.script_->turns_of(of_script_, part, count);
+  const auto place = [&](const UnrolledTurns::Slot& slot) -> Slot {
+    switch (slot.is) {
+      case Is::first_carry:
+        return from[slot.index];
+      case Is::last_carry:
+        return to[slot.index];
+      case Is::middle_carry:
+        return other[slot.index];
+      case Is::parameter:
+        return operand(slot.index);
+      case Is::slice:
+        return slice_at(slot.index, first + slot.turn);
+      case Is::result:
+        return result_at(part, slot.index, first + slot.turn);
+      case Is::arena:
+        break;
+    }
+    return parts_[part].buffer(slot.index);
+  };
+  Bindings bindings;
+  bindings.slots.reserve(turns.slots.size());
+  for (const UnrolledTurns::Slot& slot : turns.slots) bindings.slots.push_back(place(slot));
+  bindings.scalars = parts_[part].scalars();
+  const Ticket ticket = backend_.submit(*turns.executable, bindings);
+  if (ticket != 0) last_ = ticket;
+}
+
+void ControlRun::run_turns(std::size_t part, std::int64_t first, std::int64_t count, const Set& from,
+                           const Set& to, const Set& other) {
+  const std::int64_t most = outer_.script_->most_turns(of_script_, part);
+  const Set* at = &from;
+  if (most == 1) {
+    for (std::int64_t j = 0; j < count; ++j) {
+      const Set& next = (count - 1 - j) % 2 == 0 ? to : other;
+      run_turn(part, first + j, *at, next);
+      at = &next;
+    }
+    return;
+  }
+  if (count % 2 != 0) {
+    run_turn(part, first, *at, to);
+    at = &to;
+  }
+  // An even number of turns may end where it began.
+  for (std::int64_t j = count % 2; j < count;) {
+    std::int64_t chunk = most;
+    while (chunk > count - j) chunk /= 2;
+    run_unrolled(part, first + j, chunk, *at, to, other);
+    at = &to;
+    j += chunk;
+  }
 }
 
 // ---- branches ----
@@ -147,28 +226,17 @@ void ControlRun::branch() {
 // ---- loops ----
 
 void ControlRun::loop_known() {
-  const Set out = results(layout_.carries);
-  const Set spare =
-      layout_.turns > 1 ? set_in_scratch(control_.scratch.carry_sets[0], 0, layout_.carries) : Set();
-  Set at = inputs(0, layout_.carries);
-  for (std::int64_t turn = 0; turn < layout_.turns; ++turn) {
-    // The last turn writes to the results.
-    const Set& to = (layout_.turns - 1 - turn) % 2 == 0 ? out : spare;
-    bind_carries(0, at);
-    bind_turn(0, turn, layout_.turns);
-    bind_results(0, to);
-    const std::int64_t place = layout_.is_backwards ? layout_.turns - 1 - turn : turn;
-    for (std::uint32_t k = 0; k < layout_.stacked; ++k) {
-      const Slot whole = operand(control_.inputs.size() + layout_.carries + k);
-      bind_result(0, layout_.carries + k, moved(whole, place * control_.stacked_bytes(k)));
-    }
-    run_part(0);
-    at = to;
-  }
+  const bool has_spare = layout_.turns > 1;
+  run_turns(0, 0, layout_.turns, inputs(0, layout_.carries), results(layout_.carries),
+            has_spare ? set_in_scratch(control_.scratch.carry_sets[0], 0, layout_.carries) : Set());
 }
 
 bool ControlRun::test() {
   run_part(1);
+  return read_flag();
+}
+
+bool ControlRun::read_flag() {
   backend_.wait(last_);
   const Slot flag = in_scratch(control_.scratch.flag);
   std::uint8_t value = 0;
@@ -176,7 +244,24 @@ bool ControlRun::test() {
   return value != 0;
 }
 
+/// More and more turns at a time: what runs beyond the end changes nothing, and is no more than ran before
+/// it.
+void ControlRun::loop_masked() {
+  constexpr std::int64_t kFirstTurns = 4;
+  const std::int64_t most = outer_.script_->most_turns(of_script_, 3);
+  const Set out = results(layout_.carries);
+  const Set spare = set_in_scratch(control_.scratch.carry_sets[0], 0, layout_.carries);
+  const Set first = inputs(0, layout_.carries);
+  const Set* at = &first;
+  for (std::int64_t turns = std::min(kFirstTurns, most);; turns = std::min(2 * turns, most)) {
+    run_unrolled(3, 0, turns, *at, out, spare);
+    if (!read_flag()) return;
+    at = &out;
+  }
+}
+
 void ControlRun::loop_unknown() {
+  if (parts_.size() > 3 && outer_.script_->most_turns(of_script_, 3) > 1) return loop_masked();
   const Set out = results(layout_.carries);
   const Set spare = set_in_scratch(control_.scratch.carry_sets[0], 0, layout_.carries);
   bind_result(1, 0, in_scratch(control_.scratch.flag));
@@ -199,30 +284,16 @@ void ControlRun::loop_unknown() {
 
 // ---- reversals ----
 
-void ControlRun::advance(std::int64_t turn, std::int64_t turns, const Set& from, const Set& to) {
-  const Set& other = to.data() == sets_[0].data() ? sets_[1] : sets_[0];
-  const Set* at = &from;
-  for (std::int64_t j = 0; j < turns; ++j) {
-    const Set& next = (turns - 1 - j) % 2 == 0 ? to : other;
-    bind_carries(0, *at);
-    bind_turn(0, turn + j, turns_);
-    bind_results(0, next);
-    run_part(0);
-    at = &next;
-  }
-}
-
 void ControlRun::back(std::int64_t turn, const Set& at) {
   const std::uint32_t first = layout_.carries + layout_.slices + layout_.constants;
   const Set& to = turn % 2 == 0 ? out_ : spare_;  // turn 0, the last, writes to the results
   bind_carries(1, at);
-  bind_turn(1, turn, turns_);
+  bind_slices(1, turn);
   for (std::uint32_t k = 0; k < layout_.states; ++k) bind(1, first + k, states_[k]);
   bind_results(1, to);
-  const std::int64_t place = layout_.is_backwards ? turns_ - 1 - turn : turn;
   for (std::uint32_t k = 0; k < layout_.stacked; ++k) {
     const Slot whole = operand(control_.inputs.size() + layout_.states + k);
-    bind_result(1, layout_.states + k, moved(whole, place * control_.stacked_bytes(k)));
+    bind_result(1, layout_.states + k, moved(whole, place_of(turn) * control_.stacked_bytes(k)));
   }
   run_part(1);
   states_ = to;
@@ -252,7 +323,7 @@ void ControlRun::reverse(std::int64_t begin, std::int64_t end, const Set& at, st
 }
 
 void ControlRun::reversal() {
-  turns_ = layout_.has_known_turns() ? layout_.turns : read_selector();
+  if (!layout_.has_known_turns()) turns_ = read_selector();
   const std::uint32_t first = layout_.carries + layout_.slices + layout_.constants;
   out_ = results(layout_.states);
   states_ = inputs(first, layout_.states);

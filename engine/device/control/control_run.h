@@ -12,7 +12,7 @@ namespace caldera {
 /// Holds where everything of the step is. For one run.
 class ControlRun {
  public:
-  ControlRun(ScriptRun& outer, const Step& step, std::vector<ScriptRun>& parts);
+  ControlRun(ScriptRun& outer, Script::Control& control, std::vector<ScriptRun>& parts);
 
   /// Runs it behind what was queued as `before`. Returns the last ticket; 0 if nothing was queued.
   Ticket run(Ticket before);
@@ -30,25 +30,42 @@ class ControlRun {
 
   void bind(std::size_t part, std::uint32_t parameter, Slot slot);
   void bind_carries(std::size_t part, const Set& carries);
-  void bind_turn(std::size_t part, std::int64_t turn, std::int64_t turns);
+  void bind_slices(std::size_t part, std::int64_t turn);
   void bind_result(std::size_t part, std::size_t k, Slot slot);
   void bind_results(std::size_t part, const Set& set);
   void run_part(std::size_t part);
+  /// Runs turns [first, first + count) of a part from the carries `from`, which may be `to` where the count
+  /// is even; the last ones come to be in `to`. `other` holds those between.
+  void run_turns(std::size_t part, std::int64_t first, std::int64_t count, const Set& from, const Set& to,
+                 const Set& other);
+  void run_turn(std::size_t part, std::int64_t turn, const Set& from, const Set& to);
+  /// `count`, a power of two, at once.
+  void run_unrolled(std::size_t part, std::int64_t first, std::int64_t count, const Set& from, const Set& to,
+                    const Set& other);
+  std::int64_t place_of(std::int64_t turn) const { return layout_.is_backwards ? turns_ - 1 - turn : turn; }
+  /// Where slice `k` of a turn is, and what a turn of a loop gives behind its carries.
+  Slot slice_at(std::size_t k, std::int64_t turn) const;
+  Slot result_at(std::size_t part, std::size_t k, std::int64_t turn) const;
 
   void branch();
   void loop_known();
   void loop_unknown();
+  void loop_masked();
   bool test();
+  bool read_flag();
   void reversal();
   /// Reverses turns [begin, end), the carries of the first of which are `at`.
   void reverse(std::int64_t begin, std::int64_t end, const Set& at, std::int64_t snapshots);
   void reverse_without(std::int64_t begin, std::int64_t end, const Set& at);
-  void advance(std::int64_t turn, std::int64_t turns, const Set& from, const Set& to);
+  void advance(std::int64_t turn, std::int64_t turns, const Set& from, const Set& to) {
+    run_turns(0, turn, turns, from, to, to.data() == sets_[0].data() ? sets_[1] : sets_[0]);
+  }
   void back(std::int64_t turn, const Set& at);
   /// Reads an integer that the device has computed.
   std::int64_t read_selector();
 
   ScriptRun& outer_;
+  Script::Control& of_script_;
   Backend& backend_;
   const Step& step_;
   const ControlStep& control_;
@@ -56,8 +73,9 @@ class ControlRun {
   std::vector<ScriptRun>& parts_;
   Ticket last_ = 0;
 
+  std::int64_t turns_ = -1;
+
   // Of a reversal.
-  std::int64_t turns_ = 0;
   std::vector<Set> sets_;  // two to compute with, then snapshots
   Set states_, spare_, out_;
 };

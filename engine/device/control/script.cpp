@@ -1,8 +1,7 @@
 #include "engine/device/control/script.h"
 
-#include <fmt/core.h>
+#include <algorithm>
 
-#include "engine/base/error.h"
 #include "engine/device/control/control_run.h"
 #include "engine/device/control/stretch.h"
 
@@ -29,13 +28,36 @@ Script::Script(Backend& backend, std::shared_ptr<const Plan> plan)
   end_stretch(plan_->steps.size());
 }
 
+std::int64_t Script::most_turns(const Control& control, std::size_t part) const {
+  // What a submit costs is little beside so many steps; a table of arguments for more takes megabytes.
+  constexpr std::int64_t kMostSteps = 4096, kMostTurns = 512;
+  if (!backend_.runs_ahead() || has_control(control.parts[part]->plan())) return 1;
+  const auto steps = static_cast<std::int64_t>(control.parts[part]->plan().steps.size());
+  std::int64_t turns = 1;
+  while (2 * turns <= kMostTurns && 2 * turns * std::max<std::int64_t>(1, steps) <= kMostSteps) turns *= 2;
+  return turns;
+}
+
+Script::Turns& Script::turns_of(Control& control, std::size_t part, std::int64_t turns) const {
+  const std::scoped_lock lock(*control.mutex);
+  Turns& made = control.turns[{part, turns}];
+  if (made.executable == nullptr) {
+    UnrolledTurns unrolled = unroll(plan_->steps[control.step].as<ControlStep>(), part, turns);
+    made = {backend_.prepare(std::move(unrolled.plan)), std::move(unrolled.slots)};
+  }
+  return made;
+}
+
 std::size_t Script::bytes() const {
   std::size_t bytes = 0;
   for (const Item& item : items_) {
     if (const auto* stretch = std::get_if<Stretch>(&item)) {
       bytes += stretch->executable->bytes() + stretch->executable->plan().steps.size() * sizeof(Step);
     } else {
-      for (const auto& part : std::get<Control>(item).parts) bytes += part->bytes();
+      const auto& control = std::get<Control>(item);
+      for (const auto& part : control.parts) bytes += part->bytes();
+      const std::scoped_lock lock(*control.mutex);
+      for (const auto& [key, turns] : control.turns) bytes += turns.executable->bytes();
     }
   }
   return bytes;
@@ -74,8 +96,7 @@ Ticket ScriptRun::run() {
       bindings.scalars = scalars_;
       last = backend.submit(*stretch->executable, bindings);
     } else {
-      const Step& step = script_->plan().steps[std::get<Script::Control>(item).step];
-      const Ticket ticket = ControlRun(*this, step, parts_[i]).run(last);
+      const Ticket ticket = ControlRun(*this, script_->control(i), parts_[i]).run(last);
       if (ticket != 0) last = ticket;
     }
   }

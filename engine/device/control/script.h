@@ -4,15 +4,19 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "engine/device/backend.h"
+#include "engine/device/control/unroll.h"
 
 namespace caldera {
 
-/// Immutable once made. `backend` must outlive it.
+/// May be run by several threads at once. `backend` must outlive it.
 class Script {
  public:
   Script(Backend& backend, std::shared_ptr<const Plan> plan);
@@ -21,22 +25,36 @@ class Script {
     std::unique_ptr<Executable> executable;
     std::vector<std::int32_t> buffers;  // of the plan, by slot of the executable
   };
+  /// Turns of a part of a control step, as the device gets them at once.
+  struct Turns {
+    std::unique_ptr<Executable> executable;
+    std::vector<UnrolledTurns::Slot> slots;
+  };
   struct Control {
     std::size_t step = 0;
     std::vector<std::unique_ptr<Script>> parts;
+    /// By part and number of turns; made when they are first needed.
+    std::map<std::pair<std::size_t, std::int64_t>, Turns> turns = {};
+    std::unique_ptr<std::mutex> mutex = std::make_unique<std::mutex>();
   };
   using Item = std::variant<Stretch, Control>;
 
   Backend& backend() const { return backend_; }
   const Plan& plan() const { return *plan_; }
   const std::vector<Item>& items() const { return items_; }
+  Control& control(std::size_t item) const { return std::get<Control>(items_[item]); }
+  /// The most turns of a part that the device gets at once: a power of two; 1 where it computes as it is
+  /// called, or where the part runs plans of its own.
+  std::int64_t most_turns(const Control& control, std::size_t part) const;
+  /// Makes `turns` turns of a part ready. From any thread.
+  Turns& turns_of(Control& control, std::size_t part, std::int64_t turns) const;
   /// As Executable::bytes.
   std::size_t bytes() const;
 
  private:
   Backend& backend_;
   std::shared_ptr<const Plan> plan_;
-  std::vector<Item> items_;
+  mutable std::vector<Item> items_;  // what is unrolled comes later
 };
 
 /// One run of a script, or several one after the other with other bindings. One thread at a time.

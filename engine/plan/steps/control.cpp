@@ -24,11 +24,17 @@ std::int64_t take(ControlScratch& scratch, std::int64_t bytes) {
   return at;
 }
 
-/// How many parts a step has, and the results of part `p`.
-std::size_t part_count(const ControlStep& step) {
-  if (step.layout.kind == ControlKind::branch) return std::max<std::size_t>(1, step.parts.size());
-  const std::size_t always = step.layout.kind == ControlKind::loop ? 1 : 2;
-  return step.layout.has_known_turns() ? always : 3;
+bool has_right_parts(const ControlStep& step) {
+  const std::size_t count = step.parts.size();
+  switch (step.layout.kind) {
+    case ControlKind::branch:
+      return count >= 1;
+    case ControlKind::loop:
+      return step.layout.has_known_turns() ? count == 1 : count == 3 || count == 4;
+    case ControlKind::reversal:
+      break;
+  }
+  return count == (step.layout.has_known_turns() ? 2U : 3U);
 }
 
 /// The number of elements of a value that one turn takes or gives.
@@ -49,6 +55,7 @@ std::vector<ControlValue> results_of(const ControlStep& step, std::size_t part) 
     case ControlKind::loop:
       if (part == 1) return {{DType::boolean, 1}};
       values = carried(0, layout.carries);
+      if (part == 3) values.push_back({DType::boolean, 1});
       break;
     case ControlKind::reversal:
       if (part == 0) return carried(0, layout.carries);
@@ -112,7 +119,7 @@ void check_layout(const ControlStep& step) {
     throw Fault{"stacked results of a loop whose turns are not known"};
   if (layout.kind == ControlKind::reversal && layout.snapshots < 1)
     throw Fault{"a reversal without snapshots"};
-  if (step.parts.size() != part_count(step)) throw Fault{"another number of parts than its kind has"};
+  if (!has_right_parts(step)) throw Fault{"another number of parts than its kind has"};
   for (std::uint32_t k = 0; k < layout.slices; ++k) {
     if (step.inputs[layout.carries + k].elements % layout.turns != 0)
       throw Fault{"slices that are not of one size"};

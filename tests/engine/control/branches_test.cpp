@@ -72,6 +72,20 @@ TEST_P(BranchTest, WhileLoopAndItsGradient) {
   }
 }
 
+TEST_P(BranchTest, AThousandTurnsInFewSubmits) {
+  const LazyTensor start = zeros({3});
+  const LazyTensor last = while_loop([](const LazyTensor& x) { return max(x) < 1000; },
+                                     [](const LazyTensor& x) { return x + 1; }, start);
+  eval({start});
+  const auto before = device_counters(device()).submits;
+  eval({last});
+  const auto submits = device_counters(device()).submits - before;
+  EXPECT_EQ(last.to_vector<float>(), std::vector<float>(3, 1000));
+  if (is_vulkan()) {
+    EXPECT_LE(submits, 12U);
+  }
+}
+
 TEST_P(BranchTest, WhileLoopWithoutATurn) {
   const LazyTensor x = number(20);
   const auto [y, grads] =
