@@ -56,6 +56,12 @@ class CheckError : public Error {
   using Error::Error;
 };
 
+/// Work that was ended early because somebody asked for it (EvalFuture::cancel). The engine goes on.
+class CancelledError : public Error {
+ public:
+  using Error::Error;
+};
+
 /// A file that is missing, unreadable, or not what it claims to be.
 class FileError : public Error {
  public:

@@ -1,6 +1,7 @@
 // Backend: what the runtime asks of a device. One implementation a folder: cpu/, vulkan/, null/.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -83,6 +84,8 @@ struct Bindings {
   /// time for each step of the plan, in order, if it can tell; otherwise it leaves the list empty. Steps that
   /// share a dispatch share its time. The list must live until then.
   std::vector<StepTime>* step_times = nullptr;
+  /// Once it is true, loops of the plan end before their next turns, by CancelledError. May be null.
+  const std::atomic<bool>* is_cancelled = nullptr;
 };
 
 /// A plan made ready for one device: kernels compiled, arena sized. Owned by the plan cache.

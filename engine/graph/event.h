@@ -17,8 +17,13 @@ class Event {
   void wait() const;
   void set(std::exception_ptr error = nullptr);
 
+  /// Asks the work to end early. Loops look at it between turns; what has no loop runs to its end.
+  void request_cancel() { is_cancelled_.store(true, std::memory_order_relaxed); }
+  const std::atomic<bool>& cancel_flag() const { return is_cancelled_; }
+
  private:
   std::atomic<std::uint32_t> state_{0};
+  std::atomic<bool> is_cancelled_{false};
   std::exception_ptr error_;
 };
 

@@ -11,6 +11,10 @@ bool EvalFuture::is_ready() const {
   return true;
 }
 
+void EvalFuture::cancel() const {
+  for (const auto& event : events_) event->request_cancel();
+}
+
 void EvalFuture::get() const {
   for (const auto& event : events_) event->wait();
 }

@@ -12,6 +12,7 @@ namespace caldera {
 std::shared_ptr<Job> new_job() {
   auto job = std::make_shared<Job>();
   job->done = std::make_shared<Event>();
+  job->bindings.is_cancelled = &job->done->cancel_flag();
   return job;
 }
 

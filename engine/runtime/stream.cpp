@@ -119,6 +119,9 @@ bool Stream::may_submit(bool may_wait) const {
   if (submitting_ || queue_.empty() || running_.size() >= depth()) return false;
   if (may_wait && running_.empty()) return true;
   if (!queue_.front()->copies.empty() && !may_wait) return false;
+  // Loops and branches wait for what the device computes.
+  const auto& executable = queue_.front()->executable;
+  if (executable != nullptr && executable->runs_plans() && !may_wait) return false;
   // What another device computes may in turn wait for what runs here: that is finished first.
   std::exception_ptr error;
   return inputs(*queue_.front(), error) != Input::elsewhere;

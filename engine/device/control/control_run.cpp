@@ -132,7 +132,13 @@ void ControlRun::run_part(std::size_t part) {
 
 // ---- turns ----
 
+void ControlRun::check_cancelled() const {
+  if (outer_.is_cancelled_ == nullptr || !outer_.is_cancelled_->load(std::memory_order_relaxed)) return;
+  throw CancelledError(std::string(control_.kind()) + ": ended before its next turns, as was asked for");
+}
+
 void ControlRun::run_turn(std::size_t part, std::int64_t turn, const Set& from, const Set& to) {
+  check_cancelled();
   bind_carries(part, from);
   bind_slices(part, turn);
   bind_results(part, to);
@@ -145,6 +151,7 @@ void ControlRun::run_turn(std::size_t part, std::int64_t turn, const Set& from, 
 void ControlRun::run_unrolled(std::size_t part, std::int64_t first, std::int64_t count, const Set& from,
                               const Set& to, const Set& other) {
   using Is = UnrolledTurns::Is;
+  check_cancelled();
   Script::Turns& turns = outer_.script_->turns_of(of_script_, part, count);
   const auto place = [&](const UnrolledTurns::Slot& slot) -> Slot {
     switch (slot.is) {
@@ -268,6 +275,7 @@ void ControlRun::loop_unknown() {
   Set at = inputs(0, layout_.carries);
   bool is_out = false;
   while (true) {
+    check_cancelled();
     bind_carries(1, at);
     if (!test()) break;
     bind_carries(0, at);

@@ -34,6 +34,8 @@ class ControlRun {
   void bind_result(std::size_t part, std::size_t k, Slot slot);
   void bind_results(std::size_t part, const Set& set);
   void run_part(std::size_t part);
+  /// Throws CancelledError if somebody asked for the end.
+  void check_cancelled() const;
   /// Runs turns [first, first + count) of a part from the carries `from`, which may be `to` where the count
   /// is even; the last ones come to be in `to`. `other` holds those between.
   void run_turns(std::size_t part, std::int64_t first, std::int64_t count, const Set& from, const Set& to,

@@ -32,6 +32,7 @@ class ScriptExecutable final : public Executable {
       }
     }
     run.scalars() = bindings.scalars;
+    run.set_cancel_flag(bindings.is_cancelled);
     Ticket last = 0;
     try {
       last = run.run();
@@ -41,6 +42,9 @@ class ScriptExecutable final : public Executable {
       std::vector<std::size_t> all(p.steps.size());
       std::iota(all.begin(), all.end(), std::size_t{0});
       throw FailedSteps{failed.error, std::move(all)};
+    } catch (...) {
+      backend.trim();  // waits for what has been queued, which has the arena
+      throw;
     }
     return last;
   }

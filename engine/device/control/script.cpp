@@ -76,6 +76,13 @@ ScriptRun::ScriptRun(const Script& script) : script_(&script), buffers_(script.p
   }
 }
 
+void ScriptRun::set_cancel_flag(const std::atomic<bool>* flag) {
+  is_cancelled_ = flag;
+  for (std::vector<ScriptRun>& parts : parts_) {
+    for (ScriptRun& part : parts) part.set_cancel_flag(flag);
+  }
+}
+
 void ScriptRun::set_arena(Bindings::Slot base) {
   const Plan& plan = script_->plan();
   for (std::size_t b = 0; b < plan.buffers.size(); ++b) {

@@ -69,6 +69,8 @@ class ScriptRun {
   /// Where buffer `b` of the plan is: to be set for each before a run.
   Bindings::Slot& buffer(std::size_t b) { return buffers_[b]; }
   std::vector<std::uint64_t>& scalars() { return scalars_; }
+  /// Bindings::is_cancelled, of all loops inside too.
+  void set_cancel_flag(const std::atomic<bool>* flag);
   /// Puts the arena where `base` is.
   void set_arena(Bindings::Slot base);
   /// Queues all of it; waits for the device where a loop or branch depends on what it computes. Throws what
@@ -81,6 +83,7 @@ class ScriptRun {
   const Script* script_;
   std::vector<Bindings::Slot> buffers_;
   std::vector<std::uint64_t> scalars_;
+  const std::atomic<bool>* is_cancelled_ = nullptr;
   std::vector<Bindings> bindings_;             // by item; of stretches
   std::vector<std::vector<ScriptRun>> parts_;  // by item; of control steps
 };

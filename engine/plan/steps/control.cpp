@@ -214,9 +214,11 @@ void ControlStep::check(verify::StepForm& form) const {
 
 bool may_fail(const Plan& plan) {
   return std::ranges::any_of(plan.steps, [](const Step& step) {
-    if (const auto* control = step.if_a<ControlStep>())
-      return std::ranges::any_of(control->parts,
-                                 [](const ControlPlan& part) { return may_fail(*part.plan); });
+    if (const auto* control = step.if_a<ControlStep>()) {
+      const bool may_go_on = control->layout.kind == ControlKind::loop && !control->layout.has_known_turns();
+      return may_go_on || std::ranges::any_of(control->parts,
+                                              [](const ControlPlan& part) { return may_fail(*part.plan); });
+    }
     return step.is<LinalgStep>();
   });
 }

@@ -66,7 +66,7 @@ struct ControlStep {
   void plan_scratch();
 };
 
-/// Whether a step of the plan, or of a plan that it runs, may fail for what its inputs are.
+/// Whether a step of the plan, or of a plan that it runs, may fail for what its inputs are, or may not end.
 bool may_fail(const Plan& plan);
 /// Whether a step of the plan runs others.
 bool has_control(const Plan& plan);

@@ -1,6 +1,9 @@
 // cond, switch_case and while_loop: values, gradients, refusals.
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "engine/caldera.h"
 #include "tests/support/messages.h"
 #include "tests/support/op_setting.h"
@@ -84,6 +87,22 @@ TEST_P(BranchTest, AThousandTurnsInFewSubmits) {
   if (is_vulkan()) {
     EXPECT_LE(submits, 12U);
   }
+}
+
+TEST_P(BranchTest, ALoopWithoutEndCanBeCancelled) {
+  const LazyTensor x = number(1);
+  const LazyTensor last =
+      while_loop([](const LazyTensor& y) { return y > 0; }, [](const LazyTensor& y) { return y + 1; }, x);
+  const EvalFuture future = last.eval_async();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(future.is_ready());
+  future.cancel();
+  EXPECT_THROW(future.get(), CancelledError);
+  EXPECT_EQ((x + 1).item<double>(), 2) << "the engine does not go on";
+  EXPECT_EQ(
+      while_loop([](const LazyTensor& y) { return y < 5; }, [](const LazyTensor& y) { return y + 1; }, x)
+          .item<double>(),
+      5);
 }
 
 TEST_P(BranchTest, WhileLoopWithoutATurn) {
