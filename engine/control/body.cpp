@@ -1,11 +1,14 @@
 #include "engine/control/body.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <mutex>
 #include <numeric>
 #include <unordered_map>
 
 #include "engine/autodiff/argument_checks.h"
+#include "engine/base/error.h"
 #include "engine/graph/tracing/tracing.h"
 #include "engine/runtime/capture/graph_key.h"
 #include "ops/core/creation.h"
@@ -23,6 +26,24 @@ LazyTensor stand_in_for(const LazyTensor& x) {
   LazyTensor made(Node::make(kParameter, x.shape(), x.dtype(), x.device()));
   made.node().set_traced();
   return made;
+}
+
+/// Whether the value is made of numbers and coordinates by few operations: to compute it inside costs less
+/// than to bring it in. Under graph_mutex().
+bool is_generated(const Node& node, int depth = 4) {
+  if (node.is_scalar_leaf()) return true;
+  if (node.has_value() || depth == 0) return false;
+  switch (node.kind()) {
+    case OpClass::index:
+    case OpClass::elementwise:
+    case OpClass::broadcast:
+    case OpClass::reshape:
+    case OpClass::identity:
+      return std::ranges::all_of(node.inputs(),
+                                 [&](const NodePtr& input) { return is_generated(*input, depth - 1); });
+    default:
+      return false;
+  }
 }
 
 using Replacements = std::unordered_map<const Node*, LazyTensor>;
@@ -106,7 +127,7 @@ Body::Body(const VectorFunction& function, std::span<const LazyTensor> like, std
     const std::scoped_lock lock(graph_mutex());
     const auto is_leaf = [&](const Node& node) {
       return known.contains(&node) || node.is_scalar_leaf() || node.has_value() ||
-             (node.id() < first && !node.is_call());
+             (node.id() < first && !node.is_call() && !is_generated(node));
     };
     for (Node* node : topological_order(roots, is_leaf)) {
       if (!is_leaf(*node) || known.contains(node) || node->is_scalar_leaf()) continue;
@@ -136,6 +157,8 @@ std::vector<LazyTensor> Body::operator()(std::span<const LazyTensor> values) con
 
 ControlPart Body::part(std::span<const std::uint32_t> wanted, std::span<const std::uint32_t> of,
                        std::vector<LazyTensor>& numbers, Hash128& hash) const {
+  if (of.size() != parameters_.size())
+    throw PlanError(fmt::format("a part of {} parameters bound to {}", parameters_.size(), of.size()));
   std::vector<LazyTensor> outputs;
   for (const std::uint32_t k : wanted) {
     const LazyTensor& x = results_[k];

@@ -67,23 +67,53 @@ std::vector<std::uint32_t> Constants::add(std::span<const LazyTensor> captured) 
   return at;
 }
 
+namespace {
+
+/// Leaves out the slices and constants that no part reads: with them goes what they are computed from.
+/// Returns those inputs that stay.
+std::vector<LazyTensor> without_unread(std::span<const LazyTensor> inputs, ControlLayout& layout,
+                                       std::vector<ControlPart>& parts) {
+  const std::uint32_t first = layout.carries, last = first + layout.slices + layout.constants;
+  std::vector<bool> is_read(inputs.size(), true);
+  std::fill(is_read.begin() + first, is_read.begin() + last, false);
+  for (const ControlPart& part : parts) {
+    for (const std::uint32_t parameter : part.parameters) is_read[parameter] = true;
+  }
+  const std::uint32_t first_constant = first + layout.slices;
+  std::vector<std::uint32_t> now(inputs.size());
+  std::vector<LazyTensor> kept;
+  for (std::uint32_t i = 0; i < inputs.size(); ++i) {
+    now[i] = static_cast<std::uint32_t>(kept.size());
+    if (is_read[i])
+      kept.push_back(inputs[i]);
+    else
+      --(i < first_constant ? layout.slices : layout.constants);
+  }
+  for (ControlPart& part : parts) {
+    for (std::uint32_t& parameter : part.parameters) parameter = now[parameter];
+  }
+  return kept;
+}
+
+}  // namespace
+
 std::vector<LazyTensor> control_results(std::string_view name, const ControlLayout& layout,
                                         std::span<const LazyTensor> inputs, std::vector<TensorType> results,
                                         std::span<const BodyPart> parts) {
   auto flow = std::make_shared<ControlFlow>();
   flow->layout = layout;
-  mix(layout, flow->hash);
-  std::vector<LazyTensor> all;
-  for (const LazyTensor& x : inputs) {
-    all.push_back(stop_gradient(x));
-    flow->inputs.push_back(type_of(x));
-    mix(flow->inputs.back(), flow->hash);
-  }
-  for (const TensorType& type : results) mix(type, flow->hash);
-  flow->results = std::move(results);
   std::vector<LazyTensor> numbers;
   for (const BodyPart& part : parts)
     flow->parts.push_back(part.body->part(part.results, part.parameters, numbers, flow->hash));
+  std::vector<LazyTensor> all = without_unread(inputs, flow->layout, flow->parts);
+  mix(flow->layout, flow->hash);
+  for (LazyTensor& x : all) {
+    flow->inputs.push_back(type_of(x));
+    mix(flow->inputs.back(), flow->hash);
+    x = stop_gradient(x);
+  }
+  for (const TensorType& type : results) mix(type, flow->hash);
+  flow->results = std::move(results);
   for (const LazyTensor& number : numbers) {
     flow->numbers.push_back(compute_type(number.dtype()));
     all.push_back(number);

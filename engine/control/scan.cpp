@@ -315,18 +315,12 @@ std::vector<LazyTensor> for_loop(
   check_callable(body, "for_loop");
   if (turns < 0) throw ValueError(fmt::format("for_loop: {} turns; give 0 or more", turns));
   check_defined(init, "for_loop", "carry");
-  std::vector<LazyTensor> start{zeros({}, DType::i64, device_among(init))};
-  start.insert(start.end(), init.begin(), init.end());
-  const auto turn = [&](std::span<const LazyTensor> carry, std::span<const LazyTensor>) {
-    ScanTurn out;
-    out.carry = body(carry[0], carry.subspan(1));
-    out.carry.insert(out.carry.begin(), carry[0] + 1);
-    return out;
+  // The numbers are gone through, not counted up: gradients need no turn before to know them.
+  const LazyTensor numbers = iota(Shape{turns}, 0, DType::i64, device_among(init));
+  const auto turn = [&](std::span<const LazyTensor> carry, std::span<const LazyTensor> slices) {
+    return ScanTurn{body(slices[0], carry)};
   };
-  std::vector<LazyTensor> last =
-      scan_named("for_loop", turn, start, {}, {.turns = turns, .snapshots = options.snapshots}).carry;
-  last.erase(last.begin());
-  return last;
+  return scan_named("for_loop", turn, init, std::span(&numbers, 1), {.snapshots = options.snapshots}).carry;
 }
 
 LazyTensor for_loop(std::int64_t turns,

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "engine/autodiff/argument_checks.h"
@@ -107,67 +106,53 @@ class WhileRule final : public ControlRule {
 
 std::vector<LazyTensor> while_results(const WhileLoopPtr& loop, std::span<const LazyTensor> arguments) {
   const std::size_t carries = loop->carries;
-  const Device device = arguments.front().device();
+  const auto of_body = arguments.subspan(carries, loop->body.captured().size());
+  const auto of_test = arguments.subspan(carries + of_body.size());
+  const auto with = [&](std::span<const LazyTensor> all, std::span<const LazyTensor> constants) {
+    std::vector<LazyTensor> values(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(carries));
+    values.insert(values.end(), constants.begin(), constants.end());
+    return values;
+  };
   // The count goes round behind the carries, and counts for the step alone.
-  std::vector<LazyTensor> like(loop->body.parameters().begin(), loop->body.parameters().end());
-  like.insert(like.begin() + static_cast<std::ptrdiff_t>(carries), zeros({}, DType::i64, device));
-  const auto counted = [&](std::span<const LazyTensor> all) {
-    std::vector<LazyTensor> own(all.begin(), all.end());
-    own.erase(own.begin() + static_cast<std::ptrdiff_t>(carries));
-    std::vector<LazyTensor> out = loop->body(own);
+  std::vector<LazyTensor> inputs(arguments.begin(), arguments.begin() + static_cast<std::ptrdiff_t>(carries));
+  inputs.push_back(zeros({}, DType::i64, arguments.front().device()));
+  std::vector<TensorType> types;
+  for (const LazyTensor& x : inputs) types.push_back(type_of(x));
+  const auto turn = [&](std::span<const LazyTensor> all) {
+    std::vector<LazyTensor> out = loop->body(with(all, of_body));
     out.push_back(all[carries] + 1);
     return out;
   };
-  const Body body(counted, like, kTitle);
-  const std::span<const LazyTensor> round(like.data(), carries + 1);
-  const Body copy(
-      [](std::span<const LazyTensor> values) { return std::vector(values.begin(), values.end()); }, round,
-      kTitle);
-  Constants constants;
-  const auto of_call = [&](std::size_t first, std::size_t count) {
-    return constants.add(arguments.subspan(carries + first, count));
+  const auto test = [&](std::span<const LazyTensor> all) { return loop->test(with(all, of_test)); };
+  const auto masked_turn = [&](std::span<const LazyTensor> all) {
+    const LazyTensor goes_on = test(all)[0];
+    std::vector<LazyTensor> out = turn(all);
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = where(goes_on, out[i], all[i]);
+    out.push_back(goes_on);
+    return out;
   };
-  const std::vector<std::uint32_t> of_body = of_call(0, loop->body.captured().size());
-  const std::vector<std::uint32_t> of_test =
-      of_call(loop->body.captured().size(), loop->test.captured().size());
-  const auto first = static_cast<std::uint32_t>(carries + 1);
-  std::vector<std::uint32_t> body_parameters = numbered(carries + 1), test_parameters = numbered(carries);
-  for (const std::uint32_t i : of_body) body_parameters.push_back(first + i);
-  for (const std::uint32_t i : of_test) test_parameters.push_back(first + i);
-  const ControlLayout layout{.kind = ControlKind::loop,
-                             .carries = first,
-                             .constants = static_cast<std::uint32_t>(constants.tensors().size())};
-  std::vector<LazyTensor> inputs(arguments.begin(), arguments.begin() + static_cast<std::ptrdiff_t>(carries));
-  inputs.push_back(zeros({}, DType::i64, device));
-  inputs.insert(inputs.end(), constants.tensors().begin(), constants.tensors().end());
-  std::vector<TensorType> types;
-  for (std::size_t i = 0; i <= carries; ++i) types.push_back(type_of(inputs[i]));
-  std::vector<BodyPart> parts{{&body, body_parameters, numbered(carries + 1)},
-                              {&loop->test, test_parameters, numbered(1)},
-                              {&copy, numbered(carries + 1), numbered(carries + 1)}};
+  const auto copy = [](std::span<const LazyTensor> values) {
+    return std::vector(values.begin(), values.end());
+  };
+  std::vector<VectorFunction> functions{turn, test, copy};
   // On a device that runs by itself, a turn that asks the host whether to run waits for it: several run in
   // one go, and those beyond the end give what they got.
-  std::optional<Body> masked;
-  if (device.kind != DeviceKind::cpu) {
-    std::vector<LazyTensor> all(body.parameters().begin(), body.parameters().end());
-    const auto of_masked = loop->test.parameters().subspan(carries);
-    all.insert(all.end(), of_masked.begin(), of_masked.end());
-    masked.emplace(
-        [&](std::span<const LazyTensor> given) {
-          std::vector<LazyTensor> asked(given.begin(), given.begin() + static_cast<std::ptrdiff_t>(carries));
-          asked.insert(asked.end(), given.begin() + static_cast<std::ptrdiff_t>(body.parameters().size()),
-                       given.end());
-          const LazyTensor goes_on = loop->test(asked)[0];
-          std::vector<LazyTensor> out = body(given.first(body.parameters().size()));
-          for (std::size_t i = 0; i < out.size(); ++i) out[i] = where(goes_on, out[i], given[i]);
-          out.push_back(goes_on);
-          return out;
-        },
-        all, kTitle);
-    std::vector<std::uint32_t> masked_parameters = body_parameters;
-    for (const std::uint32_t i : of_test) masked_parameters.push_back(first + i);
-    parts.push_back({&*masked, masked_parameters, numbered(carries + 2)});
+  if (arguments.front().device().kind != DeviceKind::cpu) functions.emplace_back(masked_turn);
+  std::vector<Body> bodies;
+  Constants constants;
+  std::vector<BodyPart> parts;
+  bodies.reserve(functions.size());
+  for (const VectorFunction& function : functions) {
+    const Body& body = bodies.emplace_back(function, inputs, kTitle);
+    BodyPart part{&body, numbered(carries + 1), numbered(body.results().size())};
+    for (const std::uint32_t i : constants.add(body.captured()))
+      part.parameters.push_back(static_cast<std::uint32_t>(carries + 1) + i);
+    parts.push_back(std::move(part));
   }
+  const ControlLayout layout{.kind = ControlKind::loop,
+                             .carries = static_cast<std::uint32_t>(carries + 1),
+                             .constants = static_cast<std::uint32_t>(constants.tensors().size())};
+  inputs.insert(inputs.end(), constants.tensors().begin(), constants.tensors().end());
   const std::vector<LazyTensor> values = control_results(kTitle, layout, inputs, std::move(types), parts);
   return results_of(make_call(std::make_shared<WhileRule>(loop), arguments, values), values);
 }

@@ -345,7 +345,14 @@ void ControlRun::reversal() {
     for (const std::int64_t set : control_.scratch.carry_sets)
       sets_.push_back(set_in_scratch(set, 0, layout_.carries));
   }
-  reverse(0, turns_, inputs(0, layout_.carries), layout_.snapshots);
+  const Set first_carries = inputs(0, layout_.carries);
+  const auto is_carry = [&](std::uint32_t parameter) { return parameter < layout_.carries; };
+  if (std::ranges::none_of(control_.parts[1].parameters, is_carry)) {
+    // Nobody asks where the turns began.
+    for (std::int64_t turn = turns_; turn-- > 0;) back(turn, first_carries);
+    return;
+  }
+  reverse(0, turns_, first_carries, layout_.snapshots);
 }
 
 }  // namespace caldera

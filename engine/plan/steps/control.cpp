@@ -68,9 +68,10 @@ std::vector<ControlValue> results_of(const ControlStep& step, std::size_t part) 
   return values;
 }
 
-void check_value(const PlanBuffer& buffer, const ControlValue& value, const char* what) {
-  if (buffer.dtype != value.dtype || buffer.bytes != value.bytes())
-    throw verify::Fault{fmt::format("a part with {} of another type or size than it is bound to", what)};
+void check_value(const PlanBuffer& buffer, const ControlValue& value, const char* what, std::size_t k) {
+  if (buffer.dtype == value.dtype && buffer.bytes == value.bytes()) return;
+  throw verify::Fault{fmt::format("a part whose {} {} is {} of {} bytes, bound to {} of {}", what, k,
+                                  name(buffer.dtype), buffer.bytes, name(value.dtype), value.bytes())};
 }
 
 void check_part(const ControlStep& step, std::size_t part) {
@@ -85,13 +86,13 @@ void check_part(const ControlStep& step, std::size_t part) {
     if (p >= step.layout.parameters()) throw Fault{"a part that reads a parameter that does not exist"};
     const bool is_slice = p >= step.layout.carries && p < step.layout.carries + step.layout.slices;
     check_value(plan.buffers[i], is_slice ? slice_of(step.inputs[p], step.layout.turns) : step.inputs[p],
-                "an input");
+                "input", i);
   }
   const std::vector<ControlValue> results = results_of(step, part);
   if (plan.output_count != static_cast<std::int32_t>(results.size()))
     throw Fault{"a part with another number of results than the step takes"};
   for (std::size_t k = 0; k < results.size(); ++k)
-    check_value(plan.buffers[static_cast<std::size_t>(plan.input_count) + k], results[k], "a result");
+    check_value(plan.buffers[static_cast<std::size_t>(plan.input_count) + k], results[k], "result", k);
   const std::size_t numbers = plan.scalars.size() - plan.constants.size();
   if (bound.numbers.size() != numbers) throw Fault{"a part whose numbers are not all bound"};
   for (std::size_t i = 0; i < numbers; ++i) {
