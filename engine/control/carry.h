@@ -17,7 +17,7 @@ Device device_among(std::span<const LazyTensor> tensors, std::span<const LazyTen
 std::vector<LazyTensor> first_carries(std::span<const LazyTensor> init, std::span<const LazyTensor> over,
                                       std::string_view title);
 
-/// What a turn gave. Numbers become tensors like those of `before`. Throws ValueError for another number of
+/// Checks what a turn gave, and returns it. Numbers become tensors like those of `before`. Throws ValueError for another number of
 /// carries, ShapeError or DTypeError for one that has changed.
 std::vector<LazyTensor> carries_after(std::vector<LazyTensor> given, std::span<const LazyTensor> before,
                                       std::string_view title);

@@ -33,6 +33,7 @@ class EquivalentRule final : public ControlRule {
     const std::vector<std::size_t> targets = floating_among(call.arguments);
     const std::vector<std::size_t> floating = floating_among(call.values);
     std::vector<LazyTensor> along;
+    along.reserve(targets.size());
     for (const std::size_t i : targets)
       along.push_back(tangents[i].defined() ? tangents[i] : zeros_like(call.arguments[i]));
     const std::vector<LazyTensor> both =

@@ -34,7 +34,7 @@ struct ReversalCall {
 
   /// The states, then the stacked results. Gradients do not pass.
   std::vector<LazyTensor> values() const;
-  /// The same, differentiable forward alone.
+  /// Returns the same, differentiable forward alone.
   std::vector<LazyTensor> results() const;
 };
 

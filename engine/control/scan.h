@@ -10,7 +10,7 @@
 
 namespace caldera {
 
-/// What a turn of a scan gives: the carries of the next turn, and what is stacked.
+/// Holds what a turn of a scan gives: the carries of the next turn, and what is stacked.
 struct ScanTurn {
   std::vector<LazyTensor> carry;
   std::vector<LazyTensor> stacked = {};

@@ -49,6 +49,7 @@ class WhileRule final : public ControlRule {
       if (is_wanted(constants[i])) wanted.push_back(i);
     }
     std::vector<LazyTensor> along;
+    along.reserve(floating.size());
     for (const std::size_t i : floating)
       along.push_back(cotangents[i].defined() ? cotangents[i] : zeros_like(call.values[i]));
     const std::vector<LazyTensor> grads = reversal_of({.body = loop.body,
@@ -117,6 +118,7 @@ std::vector<LazyTensor> while_results(const WhileLoopPtr& loop, std::span<const 
   std::vector<LazyTensor> inputs(arguments.begin(), arguments.begin() + static_cast<std::ptrdiff_t>(carries));
   inputs.push_back(zeros({}, DType::i64, arguments.front().device()));
   std::vector<TensorType> types;
+  types.reserve(inputs.size());
   for (const LazyTensor& x : inputs) types.push_back(type_of(x));
   const auto turn = [&](std::span<const LazyTensor> all) {
     std::vector<LazyTensor> out = loop->body(with(all, of_body));

@@ -12,7 +12,7 @@
 namespace caldera {
 
 struct WhileOptions {
-  /// For gradients: carries that are kept at a time; the others are computed again, as few as possible
+  /// Counts the carries that a gradient keeps at a time; the others are computed again, as few as possible
   /// (see scan()). At least 1.
   std::int64_t snapshots = 32;
 };

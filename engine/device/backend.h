@@ -16,6 +16,7 @@
 #include "engine/device/generated_code.h"
 #include "engine/device/memory_budget.h"
 #include "engine/plan/device_traits.h"
+#include "engine/plan/inner_plan.h"
 #include "engine/plan/plan.h"
 #include "engine/tensor/storage.h"
 

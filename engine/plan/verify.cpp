@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "engine/base/error.h"
+#include "engine/plan/inner_plan.h"
 #include "engine/plan/kernel/fault.h"
 #include "engine/plan/steps/step_form.h"
 #include "engine/plan/verify_arena.h"
@@ -86,7 +88,30 @@ class Verifier {
     step.visit([&](const auto& kind) { kind.check(form); });
     std::vector<OperandForm> forms = form.finish();
     step.check_values();
+    if (const auto* control = step.if_a<ControlStep>()) check_parts(*control);
     return forms;
+  }
+
+  /// The plans that a step runs: what it knows of each is true, and each is right by itself.
+  static void check_parts(const ControlStep& control) {
+    const auto same = [](const std::vector<ControlValue>& a, const std::vector<ControlValue>& b) {
+      return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                        [](const ControlValue& x, const ControlValue& y) {
+                          return x.dtype == y.dtype && x.elements == y.elements;
+                        });
+    };
+    for (std::size_t p = 0; p < control.parts.size(); ++p) {
+      const ControlPlan& part = control.parts[p];
+      const ControlPlan is = inner_plan(part.plan, part.parameters, part.numbers);
+      if (!same(part.inputs, is.inputs) || !same(part.results, is.results) || part.scalars != is.scalars ||
+          part.arena_bytes != is.arena_bytes)
+        throw Fault{fmt::format("part {} has another plan than the step says", p)};
+      try {
+        verify_plan(*part.plan);
+      } catch (const PlanError& error) {
+        throw Fault{fmt::format("part {}: {}", p, error.what())};
+      }
+    }
   }
 
   void check_step(const Step& step) {

@@ -1,11 +1,8 @@
-// Loops and branches, from the contract in engine/graph/control_layout.h. A reversal keeps the carries of
-// all turns: it knows nothing of snapshots.
+#include "engine/check/reference/reference_control.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-
-#include "engine/check/reference/reference_plan.h"
-#include "engine/check/reference/reference_steps.h"
 
 namespace caldera::reference {
 namespace {
@@ -14,8 +11,8 @@ using Bytes = std::vector<std::byte>;
 
 class Control {
  public:
-  Control(const StepMemory& memory, const ControlStep& control)
-      : memory_(memory), control_(control), layout_(control.layout) {
+  Control(const StepMemory& memory, const ControlStep& control, const RunPart& run_part)
+      : memory_(memory), control_(control), layout_(control.layout), run_part_(run_part) {
     for (std::size_t i = 0; i < control.inputs.size(); ++i) inputs_.push_back(take(i, control.inputs[i]));
     for (const ControlValue& value : control.results)
       results_.emplace_back(static_cast<std::size_t>(value.bytes()));
@@ -74,7 +71,7 @@ class Control {
     for (const std::uint32_t number : bound.numbers)
       inner.scalars.push_back(memory_.scalar_bits(memory_.step().scalars[number]));
     inner.scalars.insert(inner.scalars.end(), plan.constants.begin(), plan.constants.end());
-    run_reference(plan, inner);
+    run_part_(plan, inner);
     const auto first = inner.buffers.begin() + plan.input_count;
     return {first, first + plan.output_count};
   }
@@ -132,12 +129,15 @@ class Control {
   const StepMemory& memory_;
   const ControlStep& control_;
   const ControlLayout& layout_;
+  const RunPart& run_part_;
   std::vector<Bytes> inputs_;
   std::vector<Bytes> results_;
 };
 
 }  // namespace
 
-void run_step(const StepMemory& memory, const ControlStep& control) { Control(memory, control).run(); }
+void run_control(const StepMemory& memory, const ControlStep& control, const RunPart& run_part) {
+  Control(memory, control, run_part).run();
+}
 
 }  // namespace caldera::reference

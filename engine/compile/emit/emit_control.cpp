@@ -3,6 +3,7 @@
 
 #include "engine/compile/emit/emitter.h"
 #include "engine/compile/program/control_flow.h"
+#include "engine/plan/inner_plan.h"
 
 namespace caldera {
 namespace {
@@ -17,7 +18,7 @@ ControlPlan planned(const ControlPart& part, const std::vector<bool>& wanted, co
     }
     program.outputs.resize(next);
   }
-  return {.plan = compile(program), .parameters = part.parameters, .numbers = part.numbers};
+  return inner_plan(compile(program), part.parameters, part.numbers);
 }
 
 }  // namespace

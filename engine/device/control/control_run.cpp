@@ -19,23 +19,21 @@ std::int64_t aligned(std::int64_t bytes) {
 
 }  // namespace
 
-ControlRun::ControlRun(ScriptRun& outer, Script::Control& control, std::vector<ScriptRun>& parts)
-    : outer_(outer),
-      of_script_(control),
-      backend_(outer.script_->backend()),
-      step_(outer.script_->plan().steps[control.step]),
-      control_(step_.as<ControlStep>()),
+ControlRun::ControlRun(const ControlContext& context)
+    : context_(context),
+      backend_(context.backend),
+      step_(context.step),
+      control_(context.step.as<ControlStep>()),
       layout_(control_.layout),
-      parts_(parts),
       turns_(layout_.turns) {
-  for (std::size_t p = 0; p < parts_.size(); ++p) {
+  for (std::size_t p = 0; p < context.parts.size(); ++p) {
     const ControlPlan& part = control_.parts[p];
-    std::vector<std::uint64_t>& scalars = parts_[p].scalars();
+    std::vector<std::uint64_t>& scalars = context.parts[p]->scalars;
     scalars.clear();
     for (const std::uint32_t number : part.numbers)
-      scalars.push_back(outer_.scalars_[static_cast<std::size_t>(step_.scalars[number])]);
+      scalars.push_back(context.run.scalars[static_cast<std::size_t>(step_.scalars[number])]);
     scalars.insert(scalars.end(), part.plan->constants.begin(), part.plan->constants.end());
-    if (part.plan->arena_bytes > 0) parts_[p].set_arena(in_scratch(control_.scratch.arena));
+    if (part.arena_bytes > 0) context.parts[p]->set_arena(in_scratch(control_.scratch.arena));
     for (std::uint32_t k = 0; k < layout_.parameters(); ++k) bind(p, k, operand(k));
   }
 }
@@ -61,8 +59,8 @@ Ticket ControlRun::run(Ticket before) {
 ControlRun::Slot ControlRun::operand(std::size_t k) const {
   const Operand& o = step_.operands[k];
   const auto buffer = static_cast<std::size_t>(o.buffer);
-  const auto size = static_cast<std::int64_t>(size_of(outer_.script_->plan().buffers[buffer].dtype));
-  return moved(outer_.buffers_[buffer], o.offset * size);
+  const auto size = static_cast<std::int64_t>(size_of(context_.plan.buffers[buffer].dtype));
+  return moved(context_.run.buffers[buffer], o.offset * size);
 }
 
 ControlRun::Slot ControlRun::in_scratch(std::int64_t bytes) const {
@@ -95,7 +93,7 @@ ControlRun::Set ControlRun::set_in_scratch(std::int64_t at, std::uint32_t first,
 void ControlRun::bind(std::size_t part, std::uint32_t parameter, Slot slot) {
   const std::vector<std::uint32_t>& parameters = control_.parts[part].parameters;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    if (parameters[i] == parameter) parts_[part].buffer(i) = slot;
+    if (parameters[i] == parameter) context_.parts[part]->buffers[i] = slot;
   }
 }
 
@@ -118,7 +116,7 @@ void ControlRun::bind_slices(std::size_t part, std::int64_t turn) {
 }
 
 void ControlRun::bind_result(std::size_t part, std::size_t k, Slot slot) {
-  parts_[part].buffer(static_cast<std::size_t>(control_.parts[part].plan->input_count) + k) = slot;
+  context_.parts[part]->buffers[control_.parts[part].inputs.size() + k] = slot;
 }
 
 void ControlRun::bind_results(std::size_t part, const Set& set) {
@@ -126,14 +124,14 @@ void ControlRun::bind_results(std::size_t part, const Set& set) {
 }
 
 void ControlRun::run_part(std::size_t part) {
-  const Ticket ticket = parts_[part].run();
+  const Ticket ticket = context_.parts[part]->run();
   if (ticket != 0) last_ = ticket;
 }
 
 // ---- turns ----
 
 void ControlRun::check_cancelled() const {
-  if (outer_.is_cancelled_ == nullptr || !outer_.is_cancelled_->load(std::memory_order_relaxed)) return;
+  if (context_.is_cancelled == nullptr || !context_.is_cancelled->load(std::memory_order_relaxed)) return;
   throw CancelledError(std::string(control_.kind()) + ": ended before its next turns, as was asked for");
 }
 
@@ -142,7 +140,7 @@ void ControlRun::run_turn(std::size_t part, std::int64_t turn, const Set& from, 
   bind_carries(part, from);
   bind_slices(part, turn);
   bind_results(part, to);
-  const auto results = static_cast<std::size_t>(control_.parts[part].plan->output_count);
+  const auto results = static_cast<std::size_t>(control_.parts[part].results.size());
   for (std::size_t k = layout_.carries; k < results; ++k)
     bind_result(part, k, result_at(part, k - layout_.carries, turn));
   run_part(part);
@@ -152,7 +150,7 @@ void ControlRun::run_unrolled(std::size_t part, std::int64_t first, std::int64_t
                               const Set& to, const Set& other) {
   using Is = UnrolledTurns::Is;
   check_cancelled();
-  Script::Turns& turns = outer_.script_->turns_of(of_script_, part, count);
+  const TurnCache::Turns& turns = context_.turns.turns_of(part, count);
   const auto place = [&](const UnrolledTurns::Slot& slot) -> Slot {
     switch (slot.is) {
       case Is::first_carry:
@@ -170,19 +168,19 @@ void ControlRun::run_unrolled(std::size_t part, std::int64_t first, std::int64_t
       case Is::arena:
         break;
     }
-    return parts_[part].buffer(slot.index);
+    return context_.parts[part]->buffers[slot.index];
   };
   Bindings bindings;
   bindings.slots.reserve(turns.slots.size());
   for (const UnrolledTurns::Slot& slot : turns.slots) bindings.slots.push_back(place(slot));
-  bindings.scalars = parts_[part].scalars();
+  bindings.scalars = context_.parts[part]->scalars;
   const Ticket ticket = backend_.submit(*turns.executable, bindings);
   if (ticket != 0) last_ = ticket;
 }
 
 void ControlRun::run_turns(std::size_t part, std::int64_t first, std::int64_t count, const Set& from,
                            const Set& to, const Set& other) {
-  const std::int64_t most = outer_.script_->most_turns(of_script_, part);
+  const std::int64_t most = context_.turns.most_turns(part);
   const Set* at = &from;
   if (most == 1) {
     for (std::int64_t j = 0; j < count; ++j) {
@@ -224,7 +222,7 @@ std::int64_t ControlRun::read_selector() {
 }
 
 void ControlRun::branch() {
-  const auto count = static_cast<std::int64_t>(parts_.size());
+  const auto count = static_cast<std::int64_t>(control_.parts.size());
   const auto part = static_cast<std::size_t>(std::clamp<std::int64_t>(read_selector(), 0, count - 1));
   bind_results(part, results(layout_.results()));
   run_part(part);
@@ -255,7 +253,7 @@ bool ControlRun::read_flag() {
 /// it.
 void ControlRun::loop_masked() {
   constexpr std::int64_t kFirstTurns = 4;
-  const std::int64_t most = outer_.script_->most_turns(of_script_, 3);
+  const std::int64_t most = context_.turns.most_turns(3);
   const Set out = results(layout_.carries);
   const Set spare = set_in_scratch(control_.scratch.carry_sets[0], 0, layout_.carries);
   const Set first = inputs(0, layout_.carries);
@@ -268,7 +266,7 @@ void ControlRun::loop_masked() {
 }
 
 void ControlRun::loop_unknown() {
-  if (parts_.size() > 3 && outer_.script_->most_turns(of_script_, 3) > 1) return loop_masked();
+  if (control_.parts.size() > 3 && context_.turns.most_turns(3) > 1) return loop_masked();
   const Set out = results(layout_.carries);
   const Set spare = set_in_scratch(control_.scratch.carry_sets[0], 0, layout_.carries);
   bind_result(1, 0, in_scratch(control_.scratch.flag));

@@ -1,20 +1,52 @@
 // ControlRun: one run of a loop or branch. Internal to scripts.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <vector>
 
-#include "engine/device/control/script.h"
+#include "engine/device/control/turn_cache.h"
 
 namespace caldera {
+
+/// A run of a plan: where its buffers are, and its numbers.
+class PlanRun {
+ public:
+  PlanRun() = default;
+  PlanRun(const PlanRun&) = delete;
+  PlanRun& operator=(const PlanRun&) = delete;
+  virtual ~PlanRun() = default;
+
+  std::vector<Bindings::Slot> buffers;  // by buffer of the plan
+  std::vector<std::uint64_t> scalars;
+
+  /// Puts the arena where `base` is.
+  virtual void set_arena(Bindings::Slot base) = 0;
+  /// Queues all of it; waits for the device where a loop or branch depends on what it computes. Returns the
+  /// last ticket; 0 if nothing was queued. Throws what Backend::submit and wait throw.
+  virtual Ticket run() = 0;
+};
+
+/// A control step within a run of its plan.
+struct ControlContext {
+  Backend& backend;
+  const Plan& plan;
+  const Step& step;
+  const PlanRun& run;  // of the plan
+  std::span<const std::unique_ptr<PlanRun>> parts;
+  TurnCache& turns;
+  const std::atomic<bool>* is_cancelled = nullptr;  // Bindings::is_cancelled
+};
 
 /// Holds where everything of the step is. For one run.
 class ControlRun {
  public:
-  ControlRun(ScriptRun& outer, Script::Control& control, std::vector<ScriptRun>& parts);
+  explicit ControlRun(const ControlContext& context);
 
-  /// Runs it behind what was queued as `before`. Returns the last ticket; 0 if nothing was queued.
+  /// Runs the step behind what was queued as `before`. Returns the last ticket.
   Ticket run(Ticket before);
 
  private:
@@ -45,7 +77,7 @@ class ControlRun {
   void run_unrolled(std::size_t part, std::int64_t first, std::int64_t count, const Set& from, const Set& to,
                     const Set& other);
   std::int64_t place_of(std::int64_t turn) const { return layout_.is_backwards ? turns_ - 1 - turn : turn; }
-  /// Where slice `k` of a turn is, and what a turn of a loop gives behind its carries.
+  /// Returns where slice `k` of a turn is, and what a turn of a loop gives behind its carries.
   Slot slice_at(std::size_t k, std::int64_t turn) const;
   Slot result_at(std::size_t part, std::size_t k, std::int64_t turn) const;
 
@@ -66,18 +98,15 @@ class ControlRun {
   /// Reads an integer that the device has computed.
   std::int64_t read_selector();
 
-  ScriptRun& outer_;
-  Script::Control& of_script_;
+  const ControlContext& context_;
   Backend& backend_;
   const Step& step_;
   const ControlStep& control_;
   const ControlLayout& layout_;
-  std::vector<ScriptRun>& parts_;
+  std::int64_t turns_ = -1;
   Ticket last_ = 0;
 
-  std::int64_t turns_ = -1;
-
-  // Of a reversal.
+  // A reversal's.
   std::vector<Set> sets_;  // two to compute with, then snapshots
   Set states_, spare_, out_;
 };

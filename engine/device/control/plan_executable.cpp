@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/device/control/script.h"
+#include "engine/plan/inner_plan.h"
 
 namespace caldera {
 namespace {
@@ -21,18 +22,17 @@ class ScriptExecutable final : public Executable {
     for (const ArenaSegment& segment : p.arena_segments())
       arena.push_back(backend.allocate(static_cast<std::size_t>(segment.end - segment.begin)));
     const std::vector<ArenaSegment> segments = p.arena_segments();
-    ScriptRun run(script_);
+    ScriptRun run(script_, bindings.is_cancelled);
     for (std::size_t b = 0; b < p.buffers.size(); ++b) {
       if (b < bindings.slots.size()) {
-        run.buffer(b) = bindings.slots[b];
+        run.buffers[b] = bindings.slots[b];
       } else {
         const std::size_t segment = p.arena_segment_at(p.buffers[b].arena_offset);
         if (segment < arena.size())
-          run.buffer(b) = {arena[segment].get(), p.buffers[b].arena_offset - segments[segment].begin};
+          run.buffers[b] = {arena[segment].get(), p.buffers[b].arena_offset - segments[segment].begin};
       }
     }
-    run.scalars() = bindings.scalars;
-    run.set_cancel_flag(bindings.is_cancelled);
+    run.scalars = bindings.scalars;
     Ticket last = 0;
     try {
       last = run.run();

@@ -2,90 +2,62 @@
 // stretches between them as plans, and the host runs the loops and branches.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <mutex>
-#include <utility>
 #include <variant>
 #include <vector>
 
 #include "engine/device/backend.h"
-#include "engine/device/control/unroll.h"
+#include "engine/device/control/control_run.h"
+#include "engine/device/control/turn_cache.h"
 
 namespace caldera {
 
-/// May be run by several threads at once. `backend` must outlive it.
+/// Several threads may run it at once. `backend` must outlive it.
 class Script {
  public:
+  /// Throws as Backend::prepare does.
   Script(Backend& backend, std::shared_ptr<const Plan> plan);
 
   struct Stretch {
     std::unique_ptr<Executable> executable;
     std::vector<std::int32_t> buffers;  // of the plan, by slot of the executable
   };
-  /// Turns of a part of a control step, as the device gets them at once.
-  struct Turns {
-    std::unique_ptr<Executable> executable;
-    std::vector<UnrolledTurns::Slot> slots;
-  };
   struct Control {
     std::size_t step = 0;
     std::vector<std::unique_ptr<Script>> parts;
-    /// By part and number of turns; made when they are first needed.
-    std::map<std::pair<std::size_t, std::int64_t>, Turns> turns = {};
-    std::unique_ptr<std::mutex> mutex = std::make_unique<std::mutex>();
+    std::unique_ptr<TurnCache> turns;
   };
   using Item = std::variant<Stretch, Control>;
 
   Backend& backend() const { return backend_; }
   const Plan& plan() const { return *plan_; }
   const std::vector<Item>& items() const { return items_; }
-  Control& control(std::size_t item) const { return std::get<Control>(items_[item]); }
-  /// The most turns of a part that the device gets at once: a power of two; 1 where it computes as it is
-  /// called, or where the part runs plans of its own.
-  std::int64_t most_turns(const Control& control, std::size_t part) const;
-  /// Makes `turns` turns of a part ready. From any thread.
-  Turns& turns_of(Control& control, std::size_t part, std::int64_t turns) const;
-  /// As Executable::bytes.
+  /// Estimates what it keeps, as Executable::bytes does.
   std::size_t bytes() const;
 
  private:
   Backend& backend_;
   std::shared_ptr<const Plan> plan_;
-  mutable std::vector<Item> items_;  // what is unrolled comes later
+  std::vector<Item> items_;
 };
 
 /// One run of a script, or several one after the other with other bindings. One thread at a time.
-class ScriptRun {
+class ScriptRun final : public PlanRun {
  public:
-  explicit ScriptRun(const Script& script);
-  ScriptRun(ScriptRun&&) = default;
-  ScriptRun(const ScriptRun&) = delete;
-  ScriptRun& operator=(const ScriptRun&) = delete;
-  ~ScriptRun() = default;
+  /// `is_cancelled`: Bindings::is_cancelled.
+  ScriptRun(const Script& script, const std::atomic<bool>* is_cancelled);
 
-  /// Where buffer `b` of the plan is: to be set for each before a run.
-  Bindings::Slot& buffer(std::size_t b) { return buffers_[b]; }
-  std::vector<std::uint64_t>& scalars() { return scalars_; }
-  /// Bindings::is_cancelled, of all loops inside too.
-  void set_cancel_flag(const std::atomic<bool>* flag);
-  /// Puts the arena where `base` is.
-  void set_arena(Bindings::Slot base);
-  /// Queues all of it; waits for the device where a loop or branch depends on what it computes. Throws what
-  /// Backend::submit and wait throw.
-  Ticket run();
+  void set_arena(Bindings::Slot base) override;
+  Ticket run() override;
 
  private:
-  friend class ControlRun;
-
-  const Script* script_;
-  std::vector<Bindings::Slot> buffers_;
-  std::vector<std::uint64_t> scalars_;
-  const std::atomic<bool>* is_cancelled_ = nullptr;
-  std::vector<Bindings> bindings_;             // by item; of stretches
-  std::vector<std::vector<ScriptRun>> parts_;  // by item; of control steps
+  const Script& script_;
+  const std::atomic<bool>* is_cancelled_;
+  std::vector<Bindings> bindings_;                            // by item; of stretches
+  std::vector<std::vector<std::unique_ptr<PlanRun>>> parts_;  // by item; of control steps
 };
 
 }  // namespace caldera

@@ -4,11 +4,8 @@
 
 #include <algorithm>
 
-#include "engine/base/error.h"
 #include "engine/plan/kernel/fault.h"
-#include "engine/plan/plan.h"
 #include "engine/plan/steps/step_form.h"
-#include "engine/plan/verify.h"
 
 namespace caldera {
 namespace {
@@ -68,44 +65,35 @@ std::vector<ControlValue> results_of(const ControlStep& step, std::size_t part) 
   return values;
 }
 
-void check_value(const PlanBuffer& buffer, const ControlValue& value, const char* what, std::size_t k) {
-  if (buffer.dtype == value.dtype && buffer.bytes == value.bytes()) return;
+void check_value(const ControlValue& own, const ControlValue& bound, const char* what, std::size_t k) {
+  if (own.dtype == bound.dtype && own.elements == bound.elements) return;
   throw verify::Fault{fmt::format("a part whose {} {} is {} of {} bytes, bound to {} of {}", what, k,
-                                  name(buffer.dtype), buffer.bytes, name(value.dtype), value.bytes())};
+                                  name(own.dtype), own.bytes(), name(bound.dtype), bound.bytes())};
 }
 
 void check_part(const ControlStep& step, std::size_t part) {
   using verify::Fault;
   const ControlPlan& bound = step.parts[part];
   if (bound.plan == nullptr) throw Fault{"a part without a plan"};
-  const Plan& plan = *bound.plan;
-  if (plan.input_count != static_cast<std::int32_t>(bound.parameters.size()))
-    throw Fault{"a part whose inputs are not all bound"};
+  if (bound.inputs.size() != bound.parameters.size()) throw Fault{"a part whose inputs are not all bound"};
   for (std::size_t i = 0; i < bound.parameters.size(); ++i) {
     const std::uint32_t p = bound.parameters[i];
     if (p >= step.layout.parameters()) throw Fault{"a part that reads a parameter that does not exist"};
     const bool is_slice = p >= step.layout.carries && p < step.layout.carries + step.layout.slices;
-    check_value(plan.buffers[i], is_slice ? slice_of(step.inputs[p], step.layout.turns) : step.inputs[p],
+    check_value(bound.inputs[i], is_slice ? slice_of(step.inputs[p], step.layout.turns) : step.inputs[p],
                 "input", i);
   }
   const std::vector<ControlValue> results = results_of(step, part);
-  if (plan.output_count != static_cast<std::int32_t>(results.size()))
+  if (bound.results.size() != results.size())
     throw Fault{"a part with another number of results than the step takes"};
-  for (std::size_t k = 0; k < results.size(); ++k)
-    check_value(plan.buffers[static_cast<std::size_t>(plan.input_count) + k], results[k], "result", k);
-  const std::size_t numbers = plan.scalars.size() - plan.constants.size();
-  if (bound.numbers.size() != numbers) throw Fault{"a part whose numbers are not all bound"};
-  for (std::size_t i = 0; i < numbers; ++i) {
-    if (bound.numbers[i] >= step.numbers.size() || step.numbers[bound.numbers[i]] != plan.scalars[i])
+  for (std::size_t k = 0; k < results.size(); ++k) check_value(bound.results[k], results[k], "result", k);
+  if (bound.numbers.size() != bound.scalars.size()) throw Fault{"a part whose numbers are not all bound"};
+  for (std::size_t i = 0; i < bound.numbers.size(); ++i) {
+    if (bound.numbers[i] >= step.numbers.size() || step.numbers[bound.numbers[i]] != bound.scalars[i])
       throw Fault{"a part that takes a number that does not exist, or of another type"};
   }
-  if (plan.arena_bytes > step.scratch.bytes - step.scratch.arena)
+  if (bound.arena_bytes > step.scratch.bytes - step.scratch.arena)
     throw Fault{"a part whose intermediates do not fit into the scratch of its step"};
-  try {
-    verify_plan(plan);
-  } catch (const PlanError& error) {
-    throw Fault{fmt::format("part {}: {}", part, error.what())};
-  }
 }
 
 void check_layout(const ControlStep& step) {
@@ -151,20 +139,15 @@ Shape ControlStep::operand_dims(const StepHeader&, std::size_t k) const {
 std::int64_t ControlStep::flops(const StepHeader&) const {
   std::int64_t total = 0, most = 0;
   for (const ControlPlan& part : parts) {
-    std::int64_t own = 0;
-    for (const Step& step : part.plan->steps) own += step.flops();
-    total += own;
-    most = std::max(most, own);
+    total += part.flops;
+    most = std::max(most, part.flops);
   }
   return layout.kind == ControlKind::branch ? most : total * std::max<std::int64_t>(1, layout.turns);
 }
 
 std::size_t ControlStep::heap_bytes() const {
   std::size_t bytes = (inputs.size() + results.size()) * sizeof(ControlValue);
-  for (const ControlPlan& part : parts) {
-    bytes += sizeof(Plan) + part.plan->buffers.size() * sizeof(PlanBuffer);
-    for (const Step& step : part.plan->steps) bytes += sizeof(Step) + step.heap_bytes();
-  }
+  for (const ControlPlan& part : parts) bytes += sizeof part + part.heap_bytes;
   return bytes;
 }
 
@@ -191,7 +174,7 @@ void ControlStep::plan_scratch() {
   }
   scratch.arena = scratch.bytes;
   std::int64_t arena = 0;
-  for (const ControlPlan& part : parts) arena = std::max(arena, part.plan->arena_bytes);
+  for (const ControlPlan& part : parts) arena = std::max(arena, part.arena_bytes);
   scratch.bytes += aligned(arena);
 }
 
@@ -211,21 +194,6 @@ void ControlStep::check(verify::StepForm& form) const {
   if (scratch.bytes > 0) add(verify::OperandRole::written, {DType::u8, scratch.bytes});
   for (const DType type : numbers) form.add_scalar(type);
   for (std::size_t part = 0; part < parts.size(); ++part) check_part(*this, part);
-}
-
-bool may_fail(const Plan& plan) {
-  return std::ranges::any_of(plan.steps, [](const Step& step) {
-    if (const auto* control = step.if_a<ControlStep>()) {
-      const bool may_go_on = control->layout.kind == ControlKind::loop && !control->layout.has_known_turns();
-      return may_go_on || std::ranges::any_of(control->parts,
-                                              [](const ControlPlan& part) { return may_fail(*part.plan); });
-    }
-    return step.is<LinalgStep>();
-  });
-}
-
-bool has_control(const Plan& plan) {
-  return std::ranges::any_of(plan.steps, [](const Step& step) { return step.is<ControlStep>(); });
 }
 
 }  // namespace caldera

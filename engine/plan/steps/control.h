@@ -21,11 +21,19 @@ struct ControlValue {
   std::int64_t bytes() const { return elements * static_cast<std::int64_t>(size_of(dtype)); }
 };
 
-/// A plan that a control step runs. Its outputs are the part's results.
+/// A plan that a control step runs (engine/plan/inner_plan.h makes it of a plan). Its outputs are the part's
+/// results.
 struct ControlPlan {
   std::shared_ptr<const Plan> plan;
   std::vector<std::uint32_t> parameters;  // of the layout, by input of the plan
   std::vector<std::uint32_t> numbers;     // of the step, by scalar of the plan that is no constant
+
+  // What the step needs to know of the plan.
+  std::vector<ControlValue> inputs, results;
+  std::vector<DType> scalars;  // without constants
+  std::int64_t arena_bytes = 0;
+  std::int64_t flops = 0;
+  std::size_t heap_bytes = 0;
 };
 
 /// Says where a step has what it needs besides its operands, in bytes of its scratch operand. A set holds
@@ -65,10 +73,5 @@ struct ControlStep {
   /// Lays out scratch for these parts.
   void plan_scratch();
 };
-
-/// Whether a step of the plan, or of a plan that it runs, may fail for what its inputs are, or may not end.
-bool may_fail(const Plan& plan);
-/// Whether a step of the plan runs others.
-bool has_control(const Plan& plan);
 
 }  // namespace caldera
