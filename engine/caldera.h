@@ -7,6 +7,7 @@
 
 #include "engine/autodiff/autodiff.h"
 #include "engine/autodiff/checkpoint/checkpoint.h"
+#include "engine/autodiff/checkpoint/keep_within.h"
 #include "engine/autodiff/custom_vjp.h"
 #include "engine/autodiff/jacobian.h"
 #include "engine/autodiff/jvp.h"

@@ -1,0 +1,40 @@
+#include "engine/autodiff/checkpoint/keep_within.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/autodiff/checkpoint/keep_problem.h"
+#include "engine/base/error.h"
+#include "engine/graph/node.h"
+
+namespace caldera::keep {
+namespace {
+
+std::vector<bool> chosen(std::span<const InnerValue> values, double share) {
+  std::vector<KeepCost> costs = keep_costs(values);
+  std::int64_t total = 0;
+  std::vector<bool> needed(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i].tensor.node().kind() == OpClass::elementwise) costs[i].seconds = 0;
+    needed[i] = costs[i].is_needed && costs[i].may_be_kept;
+    if (needed[i]) total += costs[i].bytes;
+  }
+  if (share >= 1) return needed;
+  const auto limit = static_cast<std::int64_t>(share * static_cast<double>(total));
+  const auto open = static_cast<std::size_t>(std::ranges::count_if(costs, &KeepCost::may_be_kept));
+  if (open <= kMostChosenOneByOne) return cheapest_within(costs, limit).kept;
+  for (const KeepAnswer& answer : convex_answers(costs)) {  // the one that keeps the most first
+    if (answer.bytes <= limit) return answer.kept;
+  }
+  return std::vector<bool>(values.size(), false);
+}
+
+}  // namespace
+
+Keep within(double share) {
+  if (!(share >= 0)) throw ValueError(fmt::format("keep::within: a share of {}; give 0 to 1", share));
+  return Keep([share](std::span<const InnerValue> values) { return chosen(values, share); });
+}
+
+}  // namespace caldera::keep
