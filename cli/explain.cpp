@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/explain_tasks.h"
 #include "cli/files/outputs.h"
+#include "cli/training/memory_report.h"
 #include "lm/base/atomic_file.h"
 
 namespace caldera::cli {
@@ -54,6 +55,8 @@ class ExplainCommand : public Command {
         .type_name("FILE");
     declare_prompt(args);
     declare_training(args);
+    add_memory_limit(args);
+    limit_to(kTrainTask, {args.get("--memory-limit")});
   }
 
   void run() override {
@@ -68,21 +71,41 @@ class ExplainCommand : public Command {
 
     StagedFiles files;
     if (!dot_.empty()) files.add_text(dot_, to_dot(explanation));
-    if (!html_.empty()) files.add_text(html_, to_html(explanation));
+    if (!html_.empty()) files.add_text(html_, page_of(explanation, steady));
     if (!trace_.empty()) files.add_text(trace_, to_trace(steady.runs, steady.spans));
     files.commit();
     if (!json()) {
       fmt::print("{}", to_text(explanation));
       if (steady.runs.size() > 1) fmt::print("the largest of {} evaluations\n", steady.runs.size());
+      if (!steady.memory.empty()) print_memory(steady.memory);
       return;
     }
     nlohmann::ordered_json document = nlohmann::ordered_json::parse(to_json(explanation));
     document["task"] = task_;
     document["evaluations"] = steady.runs.size();
+    if (!steady.memory.empty()) {
+      document["memory"] = describe_curve(steady.memory);
+      if (steady.memory.back().choice) document["choice"] = describe_memory(*steady.memory.back().choice);
+    }
     print_json(document);
   }
 
  private:
+  /// The page of the step, and below it the picture of its memory under limits.
+  static std::string page_of(const Explanation& explanation, const SteadyRun& steady) {
+    std::string page = to_html(explanation);
+    if (steady.memory.empty()) return page;
+    const std::string end = "</body>";
+    const std::size_t at = page.rfind(end);
+    return page.insert(at == std::string::npos ? page.size() : at, curve_svg(steady.memory));
+  }
+
+  /// The last row is the limit that was given.
+  static void print_memory(const std::vector<MemoryRow>& rows) {
+    fmt::print("\nmemory under limits (the last is the one given):\n{}", curve_text(rows));
+    if (rows.back().choice) fmt::print("{}", memory_text(*rows.back().choice));
+  }
+
   void declare_prompt(Arguments& args) {
     const Option text = args.option("--prompt", flags_.prompt, "Text of the prompt").type_name("S");
     const Option ids = args.option("--prompt-ids", flags_.prompt_ids,

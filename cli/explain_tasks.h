@@ -12,6 +12,7 @@
 #include "engine/runtime/profiler.h"
 #include "lm/adapters/lora.h"
 #include "lm/generate/sampling/sampler.h"
+#include "training/trainer/memory_curve.h"
 
 namespace caldera::cli {
 
@@ -39,6 +40,7 @@ struct SteadyRun {
   std::vector<std::shared_ptr<const RunRecord>> runs;  // its evaluations; the largest is what to explain
   std::vector<HostSpan> spans;                         // of the host while it ran
   std::int64_t cache_positions = 0;                    // that a token's cache has room for; 0: of other tasks
+  std::vector<MemoryRow> memory;                       // of training under a limit: see memory_curve()
 };
 
 /// A prompt through the model: the logits of every position, as `evaluate` computes them.

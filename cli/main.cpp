@@ -33,6 +33,7 @@
   C(embed)                  \
   C(pretrain)               \
   C(finetune)               \
+  C(fit)                    \
   C(fuse)                   \
   C(compare)                \
   C(explain)                \
@@ -52,7 +53,7 @@ constexpr int kFailed = 1;
 constexpr int kBadArguments = 2;
 
 // Part of the documented surface, not of this version: the answer is an explanation, not "unknown".
-constexpr std::array<std::string_view, 5> kLaterCommands{"fit", "pull", "rl", "scale", "train-image"};
+constexpr std::array<std::string_view, 4> kLaterCommands{"pull", "rl", "scale", "train-image"};
 
 // Errors are one line, whatever the message came from.
 std::string one_line(std::string text) {

@@ -8,7 +8,7 @@
 
 #include "engine/autodiff/checkpoint/keep_problem.h"
 #include "engine/base/byte_size.h"
-#include "engine/base/error.h"
+#include "engine/graph/node.h"
 #include "engine/runtime/inspect/memory_forecast.h"
 
 namespace caldera {
@@ -19,6 +19,7 @@ using Layers = std::vector<std::optional<Keep>>;
 /// What a layer may keep, from the most to nothing.
 struct LayerChoices {
   std::vector<KeepCost> costs;
+  std::vector<std::string> names;  // of the values
   std::vector<KeepAnswer> answers;
 };
 
@@ -49,8 +50,12 @@ std::vector<LayerChoices> read_choices(CausalLM& model, const StepGraph& build, 
   std::vector<LayerChoices> choices(count);
   Layers layers(count);
   for (std::size_t i = 0; i < count; ++i) {
-    layers[i] = Keep([&costs = choices[i].costs](std::span<const InnerValue> values) {
-      costs = keep_costs(values);
+    layers[i] = Keep([&layer = choices[i]](std::span<const InnerValue> values) {
+      layer.costs = keep_costs(values);
+      layer.names.clear();
+      for (const InnerValue& value : values)
+        layer.names.push_back(
+            fmt::format("{} {}", value.tensor.node().op().name, value.tensor.shape().to_string()));
       return std::vector<bool>(values.size(), true);
     });
   }
@@ -124,12 +129,14 @@ class Search {
       least = std::min(least, best.predicted_peak_bytes);
       too_few = level;
     }
-    throw OutOfMemoryError(fmt::format(
-        "a training step takes at least {}, of which {} are there before it: more than the limit of {}; "
-        "lower the batch size or the sequence length, or raise the limit",
-        format_bytes(static_cast<std::int64_t>(bounds_.own + least)),
-        format_bytes(static_cast<std::int64_t>(bounds_.own + held_bytes_)),
-        format_bytes(static_cast<std::int64_t>(bounds_.limit))));
+    throw MemoryLimitTooLow(
+        fmt::format(
+            "a training step takes at least {}, of which {} are there before it: more than the limit of {}; "
+            "lower the batch size or the sequence length, or raise the limit",
+            format_bytes(static_cast<std::int64_t>(bounds_.own + least)),
+            format_bytes(static_cast<std::int64_t>(bounds_.own + held_bytes_)),
+            format_bytes(static_cast<std::int64_t>(bounds_.limit))),
+        bounds_.own + least);
   }
 
  private:
@@ -159,7 +166,28 @@ class Search {
       }
     }
     model_.set_checkpointing(layers_with(enough));
+    best.values = values_with(enough);
     return best;
+  }
+
+  std::vector<LayerValue> values_with(std::size_t savings) const {
+    const std::vector<std::size_t> answers = answers_with(savings);
+    std::vector<LayerValue> values;
+    for (std::size_t i = 0; i < layer_count_; ++i) {
+      if (answers[i] == 0) continue;
+      const std::vector<bool>& kept = choices_[i].answers[answers[i]].kept;
+      for (std::size_t k = 0; k < kept.size(); ++k) {
+        const KeepCost& cost = choices_[i].costs[k];
+        if (!cost.is_needed) continue;
+        values.push_back({.layer = static_cast<std::int64_t>(i),
+                          .value = choices_[i].names[k],
+                          .bytes = cost.bytes,
+                          .fate = kept[k]            ? Fate::kept
+                                  : cost.may_be_kept ? Fate::recomputed
+                                                     : Fate::forced});
+      }
+    }
+    return values;
   }
 
   std::vector<std::size_t> answers_with(std::size_t savings) const {
@@ -213,6 +241,18 @@ class Search {
 };
 
 }  // namespace
+
+std::string_view to_string(Fate fate) {
+  switch (fate) {
+    case Fate::kept:
+      return "kept";
+    case Fate::recomputed:
+      return "recomputed";
+    case Fate::forced:
+      break;
+  }
+  return "forced";
+}
 
 std::string to_text(const MemoryChoice& choice) {
   std::string text = fmt::format(

@@ -5,8 +5,10 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "engine/base/error.h"
 #include "lm/models/causal_lm.h"
 
 namespace caldera {
@@ -18,6 +20,32 @@ enum class Checkpointing : std::uint8_t {
   automatic,  ///< as much as the limit allows: what is cheapest to compute again goes first
 };
 
+/// Says what becomes of a value of a layer between the passes.
+enum class Fate : std::uint8_t {
+  kept,        ///< it is dearer to compute again, a byte, than what had to go
+  recomputed,  ///< it is cheaper
+  forced,      ///< it cannot be kept: a view of another value, or the inside of an attention
+};
+
+/// Names a value that the backward pass of a layer reads.
+struct LayerValue {
+  std::int64_t layer = 0;
+  std::string value;  ///< "matmul (64, 512)"
+  std::int64_t bytes = 0;
+  Fate fate = Fate::kept;
+};
+
+/// Returns the word for it: "kept".
+std::string_view to_string(Fate fate);
+
+/// Is thrown for a limit that no choice meets.
+class MemoryLimitTooLow : public OutOfMemoryError {
+ public:
+  MemoryLimitTooLow(const std::string& what, std::uint64_t least)
+      : OutOfMemoryError(what), least_bytes(least) {}
+  std::uint64_t least_bytes;  ///< the smallest limit that would do
+};
+
 /// Says what was chosen, and what it is expected to take.
 struct MemoryChoice {
   std::int64_t checkpointed_layers = 0;
@@ -25,6 +53,7 @@ struct MemoryChoice {
   double recomputed = 0;  ///< of the layers' forward pass: 0 nothing is computed again, 1 all of it
   std::uint64_t predicted_peak_bytes = 0;  ///< in use on the device, parameters and optimiser included
   std::uint64_t limit_bytes = 0;           ///< that it was chosen for; 0: none
+  std::vector<LayerValue> values;          ///< of checkpointed layers, what the backward pass reads
 };
 
 /// Returns a line for people: "memory: 1.2 GiB of 1.5 GiB predicted, 6 of 16 layers checkpointed, 21 % of
@@ -50,7 +79,7 @@ void checkpoint_all_layers(CausalLM& model);
 ///
 /// Automatic: each layer has the answers of convex_answers() to choose from. The one step that frees the most
 /// bytes for the least time is taken first, of equal ones that of the earliest layer, whose values wait the
-/// longest; as many steps as the limit asks for, and no more. Throws OutOfMemoryError that says the least
+/// longest; as many steps as the limit asks for, and no more. Throws MemoryLimitTooLow that says the least
 /// that would do where the limit is below it; nothing is changed then.
 MemoryChoice choose_checkpointing(CausalLM& model, std::span<const StepGraph> step, Checkpointing how,
                                   const MemoryBounds& bounds);

@@ -1,0 +1,84 @@
+// caldera fit: what a LoRA training step may be, within a limit of memory, before anything runs.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/arguments/adapter_flags.h"
+#include "cli/arguments/model_flags.h"
+#include "cli/command.h"
+#include "cli/training/memory_report.h"
+#include "cli/training/training_run.h"
+#include "engine/base/byte_size.h"
+#include "lm/adapters/lora.h"
+#include "training/trainer/memory_curve.h"
+
+namespace caldera::cli {
+namespace {
+
+/// Rows of a batch that are tried at most.
+constexpr std::int64_t kMostRows = 4096;
+
+class FitCommand : public Command {
+ public:
+  FitCommand()
+      : Command("fit", "Find the longest text and the largest batch that training fits into memory") {
+    flags_.options.batch_size = 1;
+  }
+
+ protected:
+  void add_options(Arguments& args) override {
+    declare_model(args, model_);
+    flags_.declare(args);
+    add_memory_limit(args);
+    args.get("--memory-limit").required();
+    adapter_.declare(args);
+    args.get("--data").required(false).description("Not read: rows of tokens that stand for any text");
+    args.get("--out").required(false).description("Not written to: nothing is saved");
+    args.get("--batch-size").description("Rows of the batch whose longest text is asked for");
+    args.get("--seq-len").description("Tokens of the rows whose largest batch is asked for");
+  }
+
+  void run() override {
+    const Device device = open_device();
+    const std::unique_ptr<CausalLM> model = open_model(model_, device);
+    adapter_.resolve(*model);
+    load_weights(*model, model_, {}, parse_dtype(flags_.dtype));
+    if (adapter_.is_full())
+      adapter_.freeze(*model);
+    else
+      apply_lora(*model, adapter_.options, adapter_.targets, flags_.options.seed);
+    flags_.optimizer.apply(flags_.options);
+    const ModelConfig& config = model->config();
+    const std::int64_t seq_len = choose_seq_len(flags_.seq_len, kTrainingSeqLen, config);
+    const MemoryFit fit = fit_memory(*model, flags_.options, seq_len, config.max_positions(), kMostRows);
+    if (json()) {
+      nlohmann::ordered_json document = describe_memory(fit.choice);
+      document["longest_seq_len"] = fit.longest_seq_len;
+      document["largest_batch"] = fit.largest_batch;
+      document["batch_size"] = flags_.options.batch_size;
+      document["seq_len"] = seq_len;
+      return print_json(document);
+    }
+    if (fit.longest_seq_len == 0) {
+      fmt::print("not even one token a row fits, with {} rows a batch\n", flags_.options.batch_size);
+    } else {
+      fmt::print("longest text:  {} tokens a row{}, with {} rows a batch\n", fit.longest_seq_len,
+                 fit.longest_seq_len == config.max_positions() ? " (all positions of the model)" : "",
+                 flags_.options.batch_size);
+    }
+    fmt::print("largest batch: {} rows{} of {} tokens\n", fit.largest_batch,
+               fit.largest_batch == kMostRows ? " (or more)" : "", seq_len);
+    if (fit.longest_seq_len > 0) fmt::print("{}", memory_text(fit.choice));
+  }
+
+ private:
+  std::string model_;
+  TrainingFlags flags_;
+  AdapterFlags adapter_;
+};
+
+}  // namespace
+
+CommandPtr make_fit_command() { return std::make_unique<FitCommand>(); }
+
+}  // namespace caldera::cli
