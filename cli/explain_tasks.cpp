@@ -182,6 +182,7 @@ SteadyRun explain_train(ExplainFlags& flags, Device device) {
   if (const std::uint64_t limit = device_counters(device).limit_bytes; limit > 0) {
     // Ten limits from what a step takes without one down to three tenths of it, and the one that was given.
     std::vector<double> shares;
+    shares.reserve(10);
     for (int i = 0; i < 10; ++i) shares.push_back(1 - 0.7 * i / 9);
     steady.memory = memory_curve(ObjectiveModels(*model), NextToken(), data, options, shares, limit);
   }

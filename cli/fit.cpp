@@ -6,6 +6,7 @@
 #include "cli/arguments/adapter_flags.h"
 #include "cli/arguments/model_flags.h"
 #include "cli/command.h"
+#include "cli/files/inputs.h"
 #include "cli/training/memory_report.h"
 #include "cli/training/training_run.h"
 #include "engine/base/byte_size.h"

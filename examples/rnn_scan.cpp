@@ -27,7 +27,8 @@ int main() {
   caldera::manual_seed(1);
   const std::int64_t steps = 1000, width = 16;
   const LazyTensor x = caldera::random_normal({steps, 4});
-  std::vector<LazyTensor> parameters{0.3 * caldera::random_normal({4, width}), 0.2 * caldera::random_normal({width, width})};
+  std::vector<LazyTensor> parameters{0.3 * caldera::random_normal({4, width}),
+                                     0.2 * caldera::random_normal({width, width})};
   std::vector<std::vector<float>> gradients;
   for (const std::int64_t snapshots : {0, 10}) {
     const auto [value, grads] = caldera::value_and_grad(

@@ -35,6 +35,7 @@
 #include "training/report/run_report.h"
 #include "training/trainer/control.h"
 #include "training/trainer/json_log.h"
+#include "training/trainer/memory_curve.h"
 #include "training/trainer/observer.h"
 #include "training/trainer/progress.h"
 #include "training/trainer/train_options.h"

@@ -17,8 +17,8 @@ Device device_among(std::span<const LazyTensor> tensors, std::span<const LazyTen
 std::vector<LazyTensor> first_carries(std::span<const LazyTensor> init, std::span<const LazyTensor> over,
                                       std::string_view title);
 
-/// Checks what a turn gave, and returns it. Numbers become tensors like those of `before`. Throws ValueError for another number of
-/// carries, ShapeError or DTypeError for one that has changed.
+/// Checks what a turn gave, and returns it. Numbers become tensors like those of `before`. Throws ValueError
+/// for another number of carries, ShapeError or DTypeError for one that has changed.
 std::vector<LazyTensor> carries_after(std::vector<LazyTensor> given, std::span<const LazyTensor> before,
                                       std::string_view title);
 

@@ -35,8 +35,8 @@ class EvalFuture {
   /// Blocks until the values are there. Throws the error the evaluation ended with.
   void get() const;
   void wait() const { get(); }
-  /// Asks the evaluation to end early: a loop (scan, while_loop) stops before its next turns, and `get` throws
-  /// CancelledError. What has no loop, or is done, is not changed by it. From any thread.
+  /// Asks the evaluation to end early: a loop (scan, while_loop) stops before its next turns, and `get`
+  /// throws CancelledError. What has no loop, or is done, is not changed by it. From any thread.
   void cancel() const;
 
  private:

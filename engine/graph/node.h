@@ -286,8 +286,8 @@ class Node {
                                                  input_count_ * sizeof(NodePtr));
   }
 
-  /// Behind the attributes of a node of OpClass::control, and counted as such, so that the inputs, which it may
-  /// let go of, come last: a pointer in the place of two words.
+  /// Behind the attributes of a node of OpClass::control, and counted as such, so that the inputs, which it
+  /// may let go of, come last: a pointer in the place of two words.
   static constexpr std::size_t kFlowWords = sizeof(std::shared_ptr<const ControlFlow>) / sizeof(std::int64_t);
   std::shared_ptr<const ControlFlow>* owned_flow() const {
     return tail<std::shared_ptr<const ControlFlow>>((attribute_count_ - kFlowWords) * sizeof(std::int64_t));

@@ -60,9 +60,9 @@ enum class OpClass : std::uint8_t {
   other_result,       // a further result of its input. attrs: which. Of attention: 1 highest, 2 total; of
                       // attention_grad_kv: 1 the gradient of v; of control: those after the first
   // Of graphs again:
-  linalg,     // LAPACK's routine for each matrix of a batch. Inputs: a (batch..., m, n), and for some of them
-              // b (batch..., n, k) or a number. attrs: MatrixAttribute (engine/graph/matrix_routine.h). The
-              // output is (batch...) and then extents of as many elements as the routine's results have
+  linalg,  // LAPACK's routine for each matrix of a batch. Inputs: a (batch..., m, n), and for some of them
+           // b (batch..., n, k) or a number. attrs: MatrixAttribute (engine/graph/matrix_routine.h). The
+           // output is (batch...) and then extents of as many elements as the routine's results have
   // Runs programs of its own, which the node carries (engine/compile/program/control_flow.h): a loop or a
   // branch. Its value is the first result; the others are other_results of it.
   control,

@@ -74,9 +74,14 @@ std::vector<MemoryRow> memory_curve(const ObjectiveModels& models, const Objecti
   const std::optional<MemoryChoice> free = plan_memory(models, objective, data, automatic);
   if (!free) return rows;
   rows.push_back({.choice = free});
+  // What the device has taken and nothing is in counts against a limit, too.
+  limit.set(std::uint64_t{1} << 62);
+  const DeviceCounters now = device_counters(models.policy().device());
+  const std::uint64_t own = now.reserved_bytes - now.live_bytes;
   std::vector<std::uint64_t> limits;
   for (const double share : shares)
-    limits.push_back(static_cast<std::uint64_t>(share * static_cast<double>(free->predicted_peak_bytes)));
+    limits.push_back(own +
+                     static_cast<std::uint64_t>(share * static_cast<double>(free->predicted_peak_bytes)));
   if (own_limit > 0) limits.push_back(own_limit);
   for (const std::uint64_t bytes : limits) {
     MemoryRow row{.limit_bytes = bytes};

@@ -28,7 +28,7 @@ struct ControlPlan {
   std::vector<std::uint32_t> parameters;  // of the layout, by input of the plan
   std::vector<std::uint32_t> numbers;     // of the step, by scalar of the plan that is no constant
 
-  // What the step needs to know of the plan.
+  // Copies of what the plan says, which the step needs to know.
   std::vector<ControlValue> inputs, results;
   std::vector<DType> scalars;  // without constants
   std::int64_t arena_bytes = 0;

@@ -196,7 +196,7 @@ LazyTensor build(const Statement& s, const Variables& variables) {
     }
     case Kind::loop: {
       const auto test = [&](std::span<const LazyTensor> x) {
-        return logical_and(x[0] < static_cast<double>(s.turns), sum(x[1]) > s.number - 1);
+        return logical_and(x[0]<static_cast<double>(s.turns), sum(x[1])> s.number - 1);
       };
       const auto body = [&](std::span<const LazyTensor> x) {
         Variables inside = variables;
