@@ -9,6 +9,7 @@
 #include "engine/autodiff/checkpoint/checkpoint.h"
 #include "engine/autodiff/checkpoint/keep_within.h"
 #include "engine/autodiff/custom_vjp.h"
+#include "engine/autodiff/grad_mode.h"
 #include "engine/autodiff/jacobian.h"
 #include "engine/autodiff/jvp.h"
 #include "engine/autodiff/vmap.h"

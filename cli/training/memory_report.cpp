@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <tuple>
+#include <vector>
 
 #include "engine/base/byte_size.h"
 
@@ -96,33 +97,39 @@ nlohmann::ordered_json describe_curve(std::span<const MemoryRow> rows) {
 }
 
 std::string curve_svg(std::span<const MemoryRow> rows) {
-  constexpr double kLeft = 90, kTop = 40, kWidth = 700, kHeight = 260;
+  constexpr double kLeft = 60, kTop = 56, kWidth = 760, kHeight = 260;
   std::uint64_t most = 1;
+  std::vector<const MemoryRow*> by_limit;
   for (const MemoryRow& row : rows) {
+    most = std::max(most, row.limit_bytes);
     if (row.choice) most = std::max(most, row.choice->predicted_peak_bytes);
+    if (row.limit_bytes > 0) by_limit.push_back(&row);
   }
+  const MemoryRow* const own = rows.empty() ? nullptr : &rows.back();
+  std::ranges::sort(by_limit, {}, [](const MemoryRow* row) { return row->limit_bytes; });
   const auto x = [&](std::uint64_t bytes) {
     return kLeft + kWidth * static_cast<double>(bytes) / static_cast<double>(most);
   };
   const auto y = [&](double share) { return kTop + kHeight * (1 - share); };
+  const auto label = [&](std::uint64_t bytes, double below, const std::string& text) {
+    return fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>", x(bytes),
+                       kTop + kHeight + below, text);
+  };
   std::string text = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"cal-curve\" viewBox=\"0 0 {} {}\" role=\"img\" "
       "aria-label=\"memory against time\"><style>.cal-curve{{font:11px "
       "system-ui,sans-serif;--ink:#1c2530;--faint:"
-      "#d9dfe7;--peak:#4f86e8;--again:#e58a2e}}@media(prefers-color-scheme:dark){{.cal-curve{{--ink:#dde4ec;-"
-      "-faint:"
-      "#323c48}}}}.cal-curve text{{fill:var(--ink)}}.cal-curve "
-      ".t{{font-size:12px;font-weight:600}}.cal-curve "
-      ".g{{stroke:var(--faint);fill:none}}.cal-curve .p{{fill:var(--peak)}}.cal-curve .a{{fill:var(--again)}}"
-      ".cal-curve .l{{stroke:var(--again);fill:none;stroke-width:2}}.cal-curve "
-      ".b{{stroke:var(--peak);stroke-width:"
-      "6;stroke-linecap:butt}}</style>",
-      kLeft + kWidth + 30, kTop + kHeight + 60);
-  text += fmt::format(
-      "<text class=\"t\" x=\"{}\" y=\"18\">a training step under a limit: what it takes (blue), and the "
-      "share of the "
-      "forward pass that runs again (orange)</text>",
-      kLeft);
+      "#d9dfe7;--peak:#4f86e8;--again:#e58a2e}}@media(prefers-color-scheme:dark){{.cal-curve{{--ink:#dde4ec;"
+      "--faint:#323c48}}}}.cal-curve text{{fill:var(--ink)}}.cal-curve .t{{font-size:12px;font-weight:600}}"
+      ".cal-curve .g{{stroke:var(--faint);fill:none}}.cal-curve "
+      ".l{{stroke:var(--again);fill:none;stroke-width:2}}"
+      ".cal-curve .b{{stroke:var(--peak);stroke-width:8}}.cal-curve .o{{stroke:var(--again)}}</style>"
+      "<text class=\"t\" x=\"{}\" y=\"16\">a training step under limits of memory</text>"
+      "<path class=\"b\" d=\"M{} 28v10\"/><text x=\"{}\" y=\"37\">predicted peak</text>"
+      "<path class=\"l\" d=\"M{} 33h24\"/><text x=\"{}\" y=\"37\">share of the layers' forward pass that "
+      "runs "
+      "again</text>",
+      kLeft + kWidth + 40, kTop + kHeight + 60, kLeft, kLeft + 4, kLeft + 14, kLeft + 120, kLeft + 150);
   for (int tenth = 0; tenth <= 10; tenth += 2) {
     text += fmt::format(
         "<path class=\"g\" d=\"M{0} {1:.1f}h{2}\"/><text x=\"{3}\" y=\"{4:.1f}\" text-anchor=\"end\">{5} "
@@ -130,23 +137,22 @@ std::string curve_svg(std::span<const MemoryRow> rows) {
         kLeft, y(tenth / 10.0), kWidth, kLeft - 8, y(tenth / 10.0) + 4, tenth * 10);
   }
   std::string line;
-  for (const MemoryRow& row : rows) {
-    const std::uint64_t limit = row.limit_bytes == 0 ? most : row.limit_bytes;
-    text += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>", x(limit),
-                        kTop + kHeight + 18, row.limit_bytes == 0 ? "none" : bytes_text(limit));
-    if (!row.choice) {
-      text += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">too low</text>", x(limit),
-                          kTop + kHeight + 34);
+  for (const MemoryRow* row : by_limit) {
+    const bool is_own = row == own;
+    text += label(row->limit_bytes, is_own ? 48 : 18,
+                  bytes_text(row->limit_bytes) + (is_own ? ", the limit given" : ""));
+    if (!row->choice) {
+      text += label(row->limit_bytes, is_own ? 34 : 32, "too low");
       continue;
     }
-    const double share = static_cast<double>(row.choice->predicted_peak_bytes) / static_cast<double>(most);
-    text += fmt::format("<path class=\"b\" d=\"M{:.1f} {:.1f}V{:.1f}\"><title>peak {}</title></path>",
-                        x(limit), kTop + kHeight, y(share), bytes_text(row.choice->predicted_peak_bytes));
-    line += fmt::format("{}{:.1f} {:.1f}", line.empty() ? "M" : "L", x(limit), y(row.choice->recomputed));
+    const std::uint64_t peak = row->choice->predicted_peak_bytes;
+    text += fmt::format("<path class=\"b{}\" d=\"M{:.1f} {:.1f}V{:.1f}\"><title>peak {}</title></path>",
+                        is_own ? " o" : "", x(row->limit_bytes), kTop + kHeight,
+                        y(static_cast<double>(peak) / static_cast<double>(most)), bytes_text(peak));
+    line += fmt::format("{}{:.1f} {:.1f}", line.empty() ? "M" : "L", x(row->limit_bytes),
+                        y(row->choice->recomputed));
   }
-  text += fmt::format("<path class=\"l\" d=\"{}\"/>", line);
-  return text + fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">limit</text></svg>\n",
-                            kLeft + kWidth, kTop + kHeight + 52);
+  return text + fmt::format("<path class=\"l\" d=\"{}\"/></svg>\n", line);
 }
 
 }  // namespace caldera::cli

@@ -38,7 +38,7 @@ void apply_rule(const Snapshot& s, std::size_t position, std::vector<LazyTensor>
   const Snapshot::Entry& entry = s.entries[position];
   const OpDef& op = entry.tensor.node().op();
   if (op.vjp == nullptr) {
-    throw GradientError(
+    throw NoGradientRule(
         fmt::format("{}: '{}' has no gradient rule (shape {}); use stop_gradient if its inputs are constants",
                     transform, op.name, entry.tensor.shape().to_string()));
   }

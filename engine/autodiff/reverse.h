@@ -8,9 +8,16 @@
 
 #include "engine/autodiff/function.h"
 #include "engine/autodiff/snapshot.h"
+#include "engine/base/error.h"
 #include "engine/graph/lazy_tensor.h"
 
 namespace caldera {
+
+/// Thrown where an operation on the way has no gradient rule. Forward mode may still work.
+class NoGradientRule : public GradientError {
+ public:
+  using GradientError::GradientError;
+};
 
 /// Returns the cotangent of each input; an empty tensor where no output depends on it. With Targets::end_walk
 /// the walk stops at the inputs: each gets what reaches it, and passes nothing on to other inputs. Throws as

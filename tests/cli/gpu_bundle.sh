@@ -2,7 +2,7 @@
 . tests/support/cli.sh
 
 tree=$(cd "$(dirname "$CALDERA_BIN")/.." && pwd)
-for program in test_device test_ops test_autodiff test_runtime test_training test_multi_device; do
+for program in test_device test_ops test_gpu; do
   if [ ! -x "$tree/tests/$program" ]; then
     echo "SKIPPED: $program is not built" >&2
     exit 77
@@ -66,9 +66,9 @@ fi
 
 # A program that crashes, one that is not there, a device that does not exist: each is named, the others go on.
 printf '#!/bin/sh\nkill -SEGV $$\n' >"$bundle/bin/test_ops"
-rm "$bundle/bin/test_runtime"
+rm "$bundle/bin/test_gpu"
 expect_exit 1 $run --device vulkan:77 --out "$work/broken"
-for line in 'FAILED  doctor' 'FAILED  test_ops (crashed' 'FAILED  test_runtime' 'ok      test_device' 'FAILED  bench' \
+for line in 'FAILED  doctor' 'FAILED  test_ops (crashed' 'FAILED  test_gpu' 'ok      test_device' 'FAILED  bench' \
   'stages failed'; do
   grep -q "$line" "$work/broken/summary.txt" || {
     cat "$work/broken/summary.txt" >&2

@@ -31,7 +31,7 @@ done
 refused
 refused nonsense
 says nonsense
-refused fit
+refused pull
 says 'not available in this version'
 
 refused devices --nonsense

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,8 @@
 #include "lm/tokenizers/byte_tokenizer.h"
 #include "tests/support/devices.h"
 #include "tests/support/tiny_llama.h"
+#include "training/objectives/next_token.h"
+#include "training/trainer/memory_curve.h"
 #include "training/trainer/trainer.h"
 
 namespace caldera::testing {
@@ -31,6 +34,29 @@ class StepMemory : public ::testing::TestWithParam<Device> {
     return TokenDataset(set, ByteTokenizer(), {.seq_len = 256});
   }
 
+  std::unique_ptr<Llama> make_model(double dropout) const {
+    auto model = std::make_unique<Llama>(
+        tiny_llama({.hidden = 32, .layers = kLayers, .heads = 4, .kv_heads = 2, .positions = 256}),
+        GetParam(), 5);
+    apply_lora(*model, {.rank = 2, .alpha = 4, .dropout = dropout}, {"all-linear"}, 1);
+    model->materialize();
+    synchronize();
+    return model;
+  }
+  static TrainOptions make_options(Checkpointing how, double ema_decay) {
+    TrainOptions options{.iterations = 4, .batch_size = 4, .try_longest = true, .checkpointing = how};
+    options.optimizer.learning_rate = 1e-2;
+    options.ema_decay = ema_decay;
+    return options;
+  }
+  /// What a step takes at most without a limit, by planning alone.
+  std::uint64_t free_peak() const {
+    const std::unique_ptr<Llama> model = make_model(0);
+    const std::vector<MemoryRow> rows = memory_curve(ObjectiveModels(*model), NextToken(), long_texts(),
+                                                     make_options(Checkpointing::automatic, 0), {});
+    return rows.at(0).choice->predicted_peak_bytes;
+  }
+
   struct Outcome {
     TrainResult result;
     std::uint64_t used = 0;       // at most, in the training or before it
@@ -40,15 +66,10 @@ class StepMemory : public ::testing::TestWithParam<Device> {
   Outcome train_within(Checkpointing how, std::uint64_t limit, double dropout = 0,
                        double ema_decay = 0) const {
     const Device device = GetParam();
-    Llama model(tiny_llama({.hidden = 32, .layers = kLayers, .heads = 4, .kv_heads = 2, .positions = 256}),
-                device, 5);
-    apply_lora(model, {.rank = 2, .alpha = 4, .dropout = dropout}, {"all-linear"}, 1);
-    model.materialize();
-    synchronize();
+    const std::unique_ptr<Llama> owned = make_model(dropout);
+    Llama& model = *owned;
     set_memory_limit(device, limit);
-    TrainOptions options{.iterations = 4, .batch_size = 4, .try_longest = true, .checkpointing = how};
-    options.optimizer.learning_rate = 1e-2;
-    options.ema_decay = ema_decay;
+    const TrainOptions options = make_options(how, ema_decay);
     const std::uint64_t before = device_counters(device).peak_bytes;
     Outcome outcome{.result = train(model, long_texts(), nullptr, options)};
     outcome.used = outcome.result.peak_bytes;
@@ -73,10 +94,14 @@ TEST_P(StepMemory, IsWithinEveryLimitAndTheTrainingIsTheSame) {
   set_memory_limit(GetParam(), 1 << 30);
   const DeviceCounters now = device_counters(GetParam());
   const std::uint64_t own = now.reserved_bytes - now.live_bytes;
-  const std::vector<double> shares =
-      is_exact ? std::vector<double>{1.15, 1.4, 1.7, 2.1, 2.6, 8.0} : std::vector<double>{2, 12};
-  for (const double share : shares) {
-    const auto limit = own + static_cast<std::uint64_t>(static_cast<double>(least) * share);
+  // On the CPU ten limits from three tenths of what a step takes without one up to all of it.
+  const auto free_bytes = static_cast<double>(free_peak());
+  std::vector<double> wanted;
+  for (int i = 0; is_exact && i < 10; ++i) wanted.push_back(free_bytes * (0.3 + 0.7 * i / 9));
+  if (!is_exact) wanted = {2 * static_cast<double>(least), 12 * static_cast<double>(least)};
+  for (const double share : wanted) {
+    const auto limit = own + static_cast<std::uint64_t>(share);
+    if (limit < own + least) continue;
     outcomes.push_back(train_within(Checkpointing::automatic, limit));
     const MemoryChoice& choice = *outcomes.back().result.memory;
     EXPECT_LE(choice.predicted_peak_bytes, limit);
@@ -92,7 +117,7 @@ TEST_P(StepMemory, IsWithinEveryLimitAndTheTrainingIsTheSame) {
     EXPECT_GE(outcomes.back().used, choice.predicted_peak_bytes) << share;
   }
   if (is_fresh) {
-    EXPECT_GE(shown, is_exact ? 3 : 1) << "peaks that were compared";
+    EXPECT_GE(shown, is_exact ? 6 : 1) << "peaks that were compared";
   }
   EXPECT_EQ(recomputed, 0) << "the last limit asks for nothing";
   const Outcome free = train_within(Checkpointing::none, 0);
@@ -123,6 +148,67 @@ TEST_P(StepMemory, SaysTheLeastThatWouldDo) {
   } catch (const OutOfMemoryError& error) {
     EXPECT_NE(std::string(error.what()).find("takes at least"), std::string::npos) << error.what();
   }
+}
+
+TEST_P(StepMemory, TheCurveFallsAsTheLimitFalls) {
+  const std::unique_ptr<Llama> model = make_model(0);
+  std::vector<double> shares;
+  for (int i = 0; i < 10; ++i) shares.push_back(1 - 0.7 * i / 9);
+  const std::vector<MemoryRow> rows =
+      memory_curve(ObjectiveModels(*model), NextToken(), long_texts(),
+                   make_options(Checkpointing::automatic, 0), shares, 1 << 30);
+  ASSERT_EQ(rows.size(), 12U);
+  EXPECT_EQ(rows.front().choice->recomputed, 0);
+  EXPECT_EQ(rows.back().choice->recomputed, 0);
+  double recomputed = 0;
+  bool fits = true;
+  for (std::size_t i = 1; i + 1 < rows.size(); ++i) {
+    EXPECT_TRUE(fits || !rows[i].choice) << "a lower limit is met, and a higher one is not";
+    fits = rows[i].choice.has_value();
+    if (!fits) {
+      EXPECT_GT(rows[i].least_bytes, rows[i].limit_bytes);
+      continue;
+    }
+    EXPECT_LE(rows[i].choice->predicted_peak_bytes, rows[i].limit_bytes);
+    EXPECT_GE(rows[i].choice->recomputed, recomputed);
+    recomputed = rows[i].choice->recomputed;
+    EXPECT_EQ(rows[i].choice->values.empty(), recomputed == 0);
+  }
+  EXPECT_EQ(device_counters(GetParam()).limit_bytes, 0U) << "the limit is as it was";
+}
+
+TEST_P(StepMemory, WhatFitsIsTheLargestThatDoes) {
+  const std::unique_ptr<Llama> model = make_model(0);
+  const TrainOptions options = make_options(Checkpointing::automatic, 0);
+  EXPECT_THROW((void)fit_memory(*model, options, 64, 256, 64), ValueError);
+  set_memory_limit(GetParam(), 1 << 30);
+  const DeviceCounters now = device_counters(GetParam());
+  const std::uint64_t limit = now.reserved_bytes + (std::uint64_t{3} << 20);
+  set_memory_limit(GetParam(), limit);
+  const MemoryFit fit = fit_memory(*model, options, 64, 256, 64);
+  EXPECT_GT(fit.longest_seq_len, 0);
+  EXPECT_LT(fit.longest_seq_len, 256);
+  EXPECT_GT(fit.largest_batch, 0);
+  EXPECT_LT(fit.largest_batch, 64);
+  EXPECT_LE(fit.choice.predicted_peak_bytes, limit);
+  const auto fits = [&](std::int64_t rows, std::int64_t tokens) {
+    ExampleSet set;
+    for (std::int64_t i = 0; i < rows; ++i)
+      set.examples.push_back({"", std::string(static_cast<std::size_t>(tokens) + 1, 'a')});
+    TrainOptions of = options;
+    of.batch_size = rows;
+    try {
+      (void)plan_memory(ObjectiveModels(*model), NextToken(),
+                        TokenDataset(set, ByteTokenizer(false), {.seq_len = tokens}), of);
+      return true;
+    } catch (const MemoryLimitTooLow&) {
+      return false;
+    }
+  };
+  EXPECT_TRUE(fits(options.batch_size, fit.longest_seq_len));
+  EXPECT_FALSE(fits(options.batch_size, fit.longest_seq_len + 1));
+  EXPECT_TRUE(fits(fit.largest_batch, 64));
+  EXPECT_FALSE(fits(fit.largest_batch + 1, 64));
 }
 
 TEST(StepMemoryText, SaysWhatWasChosen) {

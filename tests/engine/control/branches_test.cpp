@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "engine/caldera.h"
+#include "tests/support/memory_watch.h"
 #include "tests/support/messages.h"
 #include "tests/support/op_setting.h"
 
@@ -87,6 +88,22 @@ TEST_P(BranchTest, AThousandTurnsInFewSubmits) {
   if (is_vulkan()) {
     EXPECT_LE(submits, 12U);
   }
+}
+
+TEST_P(BranchTest, AMillionTurnsTakeNoMoreMemoryThanAThousand) {
+  if (is_vulkan() && !GetParam().fusion) GTEST_SKIP() << "the same commands, in more kernels";
+  const LazyTensor x = number(1);
+  const auto run = [&](std::int64_t turns) {
+    return for_loop(
+               turns, [](const LazyTensor&, const LazyTensor& y) { return y * 0.999999 + 1e-6; }, x)
+        .item<double>();
+  };
+  (void)run(2000);
+  const MemorySample before = take_sample(device(), 0, 0);
+  EXPECT_NEAR(run(1000000), 1, 1e-3);
+  const MemorySample after = take_sample(device(), 0, 0);
+  EXPECT_LE(after.device_held, before.device_held + 4096);
+  EXPECT_LE(after.rss, before.rss + (std::uint64_t{4} << 20));
 }
 
 TEST_P(BranchTest, ALoopWithoutEndCanBeCancelled) {
