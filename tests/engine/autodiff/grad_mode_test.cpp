@@ -95,7 +95,7 @@ TEST_P(GradModeTest, FallsBackAndNamesTheOperation) {
 TEST_P(GradModeTest, RefusesWhatHasNoGradient) {
   EXPECT_THROW((void)grad([](const LazyTensor& at) { return at; }, x(), {.mode = GradMode::forward}),
                GradientError);
-  EXPECT_THROW((void)grad(energy, astype(x(), DType::i32), GradOptions{}), GradientError);
+  EXPECT_THROW((void)grad(energy, astype(x(), DType::i32), caldera::GradOptions{}), GradientError);
   EXPECT_THROW((void)grad(energy, x(), {.mode = GradMode::numeric, .step = -1}), ValueError);
 }
 

@@ -14,7 +14,7 @@
 namespace caldera::testing {
 namespace {
 
-using Tensors = std::span<const LazyTensor>;
+using Inputs = std::span<const LazyTensor>;
 
 /// What a budget led to.
 struct Outcome {
@@ -47,7 +47,7 @@ TEST(KeepWithin, AChainOfProductsAndCosines) {
   std::vector<LazyTensor> arguments;
   for (int i = 0; i < 6; ++i)
     arguments.push_back(random_normal({kSize, kSize}, static_cast<std::uint64_t>(i)));
-  const TensorFunction chain = [](Tensors x) {
+  const TensorFunction chain = [](Inputs x) {
     LazyTensor y = cos(x[0]);
     for (std::size_t i = 1; i < x.size(); ++i) y = cos(matmul(y, x[i]));
     return sum(y);
@@ -74,7 +74,7 @@ TEST(KeepWithin, IndependentProductsAreChosenExactly) {
     arguments.push_back(random_normal({64, 32}, static_cast<std::uint64_t>(width)));
     arguments.push_back(random_normal({32, 64 * width}, static_cast<std::uint64_t>(20 + width)));
   }
-  const TensorFunction products = [](Tensors x) {
+  const TensorFunction products = [](Inputs x) {
     LazyTensor total = zeros({});
     for (std::size_t i = 0; i < x.size(); i += 2) total = total + sum(cos(matmul(x[i], x[i + 1])));
     return total;

@@ -230,7 +230,7 @@ LazyTensor build(const Block& block, Variables variables) {
 
 // ---- both ----
 
-class RandomPrograms : public OpTest {
+class RandomLoops : public OpTest {
  protected:
   /// CALDERA_TEST_PROGRAMS, or few: a device that compiles kernels takes a second for each.
   int count() const {
@@ -238,9 +238,9 @@ class RandomPrograms : public OpTest {
     return asked != nullptr ? std::atoi(asked) : is_vulkan() ? 6 : 150;
   }
 };
-INSTANTIATE_TEST_SUITE_P(Devices, RandomPrograms, ::testing::ValuesIn(op_settings()), op_setting_name);
+INSTANTIATE_TEST_SUITE_P(Devices, RandomLoops, ::testing::ValuesIn(op_settings()), op_setting_name);
 
-TEST_P(RandomPrograms, ValuesAndGradientsAreThoseOfTheInterpreter) {
+TEST_P(RandomLoops, ValuesAndGradientsAreThoseOfTheInterpreter) {
   if (!supports(DType::f64)) GTEST_SKIP() << "no f64";
   for (int seed = 0; seed < count(); ++seed) {
     const Block program = Generator(static_cast<std::uint32_t>(seed)).block(2, 3);

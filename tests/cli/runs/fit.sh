@@ -6,13 +6,13 @@
 
 make_model
 
-"$CALDERA_BIN" fit --model "$work/base" --memory-limit 1200KiB --batch-size 4 --seq-len 32 --json >"$work/fit.json"
+"$CALDERA_BIN" fit --model "$work/base" --memory-limit 600KiB --batch-size 4 --seq-len 32 --json >"$work/fit.json"
 longest=$(sed -n "s/.*\"longest_seq_len\":\([0-9]*\).*/\1/p" "$work/fit.json")
 rows=$(sed -n "s/.*\"largest_batch\":\([0-9]*\).*/\1/p" "$work/fit.json")
 [ "$longest" -gt 0 ] || fail "nothing fits"
 [ "$longest" -lt 64 ] || fail "the limit bounds nothing: $longest tokens"
 [ "$rows" -gt 0 ] || fail "no batch fits"
-"$CALDERA_BIN" fit --model "$work/base" --memory-limit 1200KiB --batch-size 4 | grep -q "longest text: *$longest tokens" ||
+"$CALDERA_BIN" fit --model "$work/base" --memory-limit 600KiB --batch-size 4 | grep -q "longest text: *$longest tokens" ||
   fail "the text says another length"
 if "$CALDERA_BIN" fit --model "$work/base" 2>"$work/error"; then fail "fits without a limit"; fi
 grep -q -- "--memory-limit" "$work/error" || fail "does not ask for --memory-limit"
