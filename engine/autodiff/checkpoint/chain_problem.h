@@ -25,12 +25,21 @@ struct ChainAnswer {
 /// Counts what it takes to keep `kept` and nothing else. The forward pass computes one value after the other;
 /// each is released once the next is there, and the last at the end, unless it is kept. The backward pass
 /// goes from the last value to the first; a step needs its value, computed again for it alone if it was not
-/// kept, and kept ones are released behind their step. `always` bytes live all the time.
+/// kept, and kept ones are released behind their step. `always` bytes live all the time. Throws ValueError
+/// unless `kept` has a word for each value.
 ChainAnswer chain_answer(std::span<const ChainValue> values, std::int64_t always, std::vector<bool> kept);
 
 /// Returns the answer of the fewest seconds whose peak is at most `limit`; of equals the one of the lowest
-/// peak. Exact: dynamic programming over the bytes that are kept, of which no answer beaten in both bytes and
-/// seconds is followed. Throws OutOfMemoryError that states the least limit that would do.
+/// peak, and of those the one that keeps the fewest bytes. Exact, and for thousands of values too. Throws
+/// OutOfMemoryError that states the least limit that would do; ValueError for numbers that are negative or
+/// not finite; and ValueError where a proof takes too many cases, as for dozens of sizes without a common
+/// unit whose seconds are in proportion to them.
+///
+/// It is a knapsack whose room grows along the chain: the peaks say how many bytes of the first i values may
+/// be kept. Dynamic programming over pairs of bytes and seconds of which none beats another in both
+/// (Nemhauser and Ullmann 1969, "Discrete dynamic programming and capital allocation"), less those that the
+/// prices of the linear relaxation prove to be no part of an optimum. There are at most as many pairs as sums
+/// of sizes, so that blocks with equal values take polynomial time.
 ChainAnswer cheapest_chain(std::span<const ChainValue> values, std::int64_t always, std::int64_t limit);
 
 }  // namespace caldera

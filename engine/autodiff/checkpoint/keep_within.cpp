@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "engine/autodiff/checkpoint/keep_problem.h"
 #include "engine/base/error.h"
@@ -21,7 +22,8 @@ std::vector<bool> chosen(std::span<const InnerValue> values, double share) {
     if (needed[i]) total += costs[i].bytes;
   }
   if (share >= 1) return needed;
-  const auto limit = static_cast<std::int64_t>(share * static_cast<double>(total));
+  // To the nearest byte, so that a share k/n of n equal values is k of them.
+  const std::int64_t limit = std::llround(share * static_cast<double>(total));
   const auto open = static_cast<std::size_t>(std::ranges::count_if(costs, &KeepCost::may_be_kept));
   if (open <= kMostChosenOneByOne) return cheapest_within(costs, limit).kept;
   for (const KeepAnswer& answer : convex_answers(costs)) {  // the one that keeps the most first
@@ -33,7 +35,8 @@ std::vector<bool> chosen(std::span<const InnerValue> values, double share) {
 }  // namespace
 
 Keep within(double share) {
-  if (!(share >= 0)) throw ValueError(fmt::format("keep::within: a share of {}; give 0 to 1", share));
+  if (!(share >= 0 && share <= 1))
+    throw ValueError(fmt::format("keep::within: a share of {}; give 0 to 1", share));
   return Keep([share](std::span<const InnerValue> values) { return chosen(values, share); });
 }
 
