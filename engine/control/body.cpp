@@ -17,13 +17,11 @@
 namespace caldera {
 namespace {
 
-/// Stands for an argument, or for a tensor that was captured.
-const OpDef kParameter{.name = "argument", .kind = OpClass::placeholder};
 /// A result of a part: a node of its own even where it is an argument as it came, or another result again.
 const OpDef kPartResult{.name = "result", .kind = OpClass::identity};
 
 LazyTensor stand_in_for(const LazyTensor& x) {
-  LazyTensor made(Node::make(kParameter, x.shape(), x.dtype(), x.device()));
+  LazyTensor made(Node::make(kBodyArgument, x.shape(), x.dtype(), x.device()));
   made.node().set_traced();
   return made;
 }
@@ -110,7 +108,7 @@ Body::Body(const VectorFunction& function, std::span<const LazyTensor> like, std
   for (const LazyTensor& x : like) parameters_.push_back(stand_in_for(x));
   // Younger than all that there is, whichever thread made it.
   const LazyTensor start =
-      stand_in_for(LazyTensor(Node::make(kParameter, Shape{}, DType::f32, Device::cpu())));
+      stand_in_for(LazyTensor(Node::make(kBodyArgument, Shape{}, DType::f32, Device::cpu())));
   const std::uint64_t first = parameters_.empty() ? start.node_id() : parameters_.front().node_id();
   {
     const Tracing tracing;

@@ -98,6 +98,7 @@ TEST_P(StepMemory, IsWithinEveryLimitAndTheTrainingIsTheSame) {
   const auto free_bytes = static_cast<double>(free_peak());
   std::vector<double> wanted;
   for (int i = 0; is_exact && i < 10; ++i) wanted.push_back(free_bytes * (0.3 + 0.7 * i / 9));
+  if (is_exact) wanted.push_back(2 * free_bytes);
   if (!is_exact) wanted = {2 * static_cast<double>(least), 12 * static_cast<double>(least)};
   for (const double share : wanted) {
     const auto limit = own + static_cast<std::uint64_t>(share);
@@ -117,7 +118,7 @@ TEST_P(StepMemory, IsWithinEveryLimitAndTheTrainingIsTheSame) {
     EXPECT_GE(outcomes.back().used, choice.predicted_peak_bytes) << share;
   }
   if (is_fresh) {
-    EXPECT_GE(shown, is_exact ? 6 : 1) << "peaks that were compared";
+    EXPECT_GE(shown, is_exact ? 5 : 1) << "peaks that were compared";
   }
   EXPECT_EQ(recomputed, 0) << "the last limit asks for nothing";
   const Outcome free = train_within(Checkpointing::none, 0);
@@ -151,6 +152,7 @@ TEST_P(StepMemory, SaysTheLeastThatWouldDo) {
 }
 
 TEST_P(StepMemory, TheCurveFallsAsTheLimitFalls) {
+  if (GetParam().kind != DeviceKind::cpu) GTEST_SKIP() << "plans alone: the same on every device";
   const std::unique_ptr<Llama> model = make_model(0);
   std::vector<double> shares;
   for (int i = 0; i < 10; ++i) shares.push_back(1 - 0.7 * i / 9);
@@ -178,6 +180,7 @@ TEST_P(StepMemory, TheCurveFallsAsTheLimitFalls) {
 }
 
 TEST_P(StepMemory, WhatFitsIsTheLargestThatDoes) {
+  if (GetParam().kind != DeviceKind::cpu) GTEST_SKIP() << "plans alone: the same on every device";
   const std::unique_ptr<Llama> model = make_model(0);
   const TrainOptions options = make_options(Checkpointing::automatic, 0);
   EXPECT_THROW((void)fit_memory(*model, options, 64, 256, 64), ValueError);

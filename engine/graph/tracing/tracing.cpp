@@ -27,6 +27,7 @@ NodePtr make_number(DType dtype, const std::array<std::int64_t, 4>& attributes) 
 }  // namespace
 
 const OpDef kArgumentTensor{.name = "argument", .kind = OpClass::placeholder, .zero_gradient = true};
+const OpDef kBodyArgument{.name = "argument", .kind = OpClass::placeholder};
 const OpDef kArgumentNumber{.name = "scalar", .kind = OpClass::scalar, .zero_gradient = true};
 
 Tracing::Tracing() { ++traces_here; }
@@ -80,6 +81,15 @@ std::string no_value_of_argument(const OpDef& op, const Shape& shape) {
         "eval: the value depends on an argument (shape {}) of a compiled function, which is traced once, "
         "without values, and replayed after that; evaluate outside of the compiled function, and use where() "
         "instead of control flow on values",
+        shape.to_string());
+  }
+  if (&op == &kBodyArgument) {
+    return fmt::format(
+        "eval: the value depends on an argument (shape {}) of the body of a loop or branch, which is called "
+        "once, "
+        "without values; evaluate outside of it, and use cond(), while_loop() or where() instead of control "
+        "flow on "
+        "values",
         shape.to_string());
   }
   return fmt::format(

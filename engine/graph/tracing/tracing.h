@@ -29,6 +29,9 @@ class Tracing {
 extern const OpDef kArgumentTensor;
 extern const OpDef kArgumentNumber;
 
+/// That of what stands for an argument of the body of a loop or branch (engine/control).
+extern const OpDef kBodyArgument;
+
 inline bool is_argument_number(const Node& node) { return &node.op() == &kArgumentNumber; }
 
 /// The trace of a function of which some arguments are numbers. They are numbers within the function too, of

@@ -221,10 +221,12 @@ TEST_P(ScanTest, RefusesWhatIsNoLoop) {
       (void)scan([](auto carry, auto) { return ScanTurn{{astype(carry[0], DType::i32)}}; }, init, over),
       DTypeError);
   EXPECT_THROW((void)scan([](auto, auto) { return ScanTurn{}; }, init, over), ValueError);
-  EXPECT_THROW(
-      (void)scan([](auto carry, auto) { return ScanTurn{{carry[0] * carry[0].template item<float>()}}; },
-                 init, over),
-      Error);
+  EXPECT_MENTIONS(
+      message_of<ValueError>([&] {
+        (void)scan([](auto carry, auto) { return ScanTurn{{carry[0] * carry[0].template item<float>()}}; },
+                   std::vector{zeros({})}, over);
+      }),
+      "body of a loop or branch");
 }
 
 TEST_P(ScanTest, NoTurns) {
