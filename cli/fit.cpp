@@ -9,7 +9,7 @@
 #include "cli/files/inputs.h"
 #include "cli/training/memory_report.h"
 #include "cli/training/training_run.h"
-#include "engine/base/byte_size.h"
+#include "engine/runtime/runtime.h"
 #include "lm/adapters/lora.h"
 #include "training/trainer/memory_curve.h"
 
@@ -41,6 +41,9 @@ class FitCommand : public Command {
 
   void run() override {
     const Device device = open_device();
+    // The model may not fit either: that is an answer, too.
+    const std::uint64_t limit = device_counters(device).limit_bytes;
+    set_memory_limit(device, 0);
     const std::unique_ptr<CausalLM> model = open_model(model_, device);
     adapter_.resolve(*model);
     load_weights(*model, model_, {}, parse_dtype(flags_.dtype));
@@ -51,6 +54,7 @@ class FitCommand : public Command {
     flags_.optimizer.apply(flags_.options);
     const ModelConfig& config = model->config();
     const std::int64_t seq_len = choose_seq_len(flags_.seq_len, kTrainingSeqLen, config);
+    set_memory_limit(device, limit);
     const MemoryFit fit = fit_memory(*model, flags_.options, seq_len, config.max_positions(), kMostRows);
     if (json()) {
       nlohmann::ordered_json document = describe_memory(fit.choice);

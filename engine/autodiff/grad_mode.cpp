@@ -39,7 +39,7 @@ LazyTensor unit(const LazyTensor& x, std::int64_t i) {
   return reshape(astype(arange(x.numel(), DType::i64, x.device()) == i, x.dtype()), x.shape());
 }
 
-Shape joined(const Shape& a, const Shape& b) {
+Shape extents_of(const Shape& a, const Shape& b) {
   Shape shape = a;
   for (const std::int64_t extent : b) shape.push_back(extent);
   return shape;
@@ -48,10 +48,10 @@ Shape joined(const Shape& a, const Shape& b) {
 /// A derivative from one column for each element of x.
 LazyTensor of_columns(const LazyTensor& result, const LazyTensor& x,
                       const std::function<LazyTensor(const LazyTensor& direction)>& column) {
-  if (x.numel() == 0) return zeros(joined(result.shape(), x.shape()), x.dtype(), x.device());
+  if (x.numel() == 0) return zeros(extents_of(result.shape(), x.shape()), x.dtype(), x.device());
   std::vector<LazyTensor> columns;
   for (std::int64_t i = 0; i < x.numel(); ++i) columns.push_back(astype(column(unit(x, i)), x.dtype()));
-  return reshape(stack(columns, -1), joined(result.shape(), x.shape()));
+  return reshape(stack(columns, -1), extents_of(result.shape(), x.shape()));
 }
 
 LazyTensor reverse(const UnaryFunction& function, const LazyTensor& x, std::string_view transform) {
@@ -65,8 +65,8 @@ LazyTensor reverse(const UnaryFunction& function, const LazyTensor& x, std::stri
     LazyTensor row = pull_back({&result, 1}, {&traced, 1}, {&along, 1}, transform)[0];
     rows.push_back(row.defined() ? row : zeros_like(x));
   }
-  if (rows.empty()) return zeros(joined(result.shape(), x.shape()), x.dtype(), x.device());
-  return reshape(stack(rows, 0), joined(result.shape(), x.shape()));
+  if (rows.empty()) return zeros(extents_of(result.shape(), x.shape()), x.dtype(), x.device());
+  return reshape(stack(rows, 0), extents_of(result.shape(), x.shape()));
 }
 
 LazyTensor forward(const UnaryFunction& function, const LazyTensor& x, std::string_view transform) {

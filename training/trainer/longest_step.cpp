@@ -56,16 +56,19 @@ std::vector<LazyTensor> LongestStep::whole_step() const {
 }
 
 MemoryBounds LongestStep::bounds() const {
+  constexpr std::uint64_t kEndless = std::uint64_t{1} << 62;
   const Device device = models_.policy().device();
-  MemoryBounds bounds{.limit = device_counters(device).limit_bytes};
+  const std::uint64_t of_device = device_counters(device).limit_bytes;
+  MemoryBounds bounds{.limit = options_.planned_limit > 0 ? options_.planned_limit : of_device};
   if (options_.grad_accumulation > 1) {  // their sums wait from batch to batch
     for (const LazyTensor& x : parts_.optimizer.inputs())
       bounds.further += static_cast<std::uint64_t>(x.numel()) * size_of(x.dtype());
   }
   if (bounds.limit == 0) return bounds;
-  set_memory_limit(device, bounds.limit);  // gives back what nothing is in
+  set_memory_limit(device, of_device > 0 ? of_device : kEndless);  // gives back what nothing is in
   const DeviceCounters now = device_counters(device);
   bounds.own = now.reserved_bytes - now.live_bytes;
+  if (of_device == 0) set_memory_limit(device, 0);
   return bounds;
 }
 

@@ -16,18 +16,23 @@
 namespace caldera {
 namespace {
 
-/// Sets a device's limit, and gives it back its own.
-class LimitScope {
+/// More than any device has: a limit that asks for nothing.
+constexpr std::uint64_t kEndless = std::uint64_t{1} << 62;
+
+/// Lifts a device's limit while it lives: what is planned for a limit may need more to be planned in.
+class Lifted {
  public:
-  explicit LimitScope(Device device) : device_(device), before_(device_counters(device).limit_bytes) {}
-  ~LimitScope() { set_memory_limit(device_, before_); }
-  LimitScope(const LimitScope&) = delete;
-  LimitScope& operator=(const LimitScope&) = delete;
-  void set(std::uint64_t bytes) const { set_memory_limit(device_, bytes); }
+  explicit Lifted(Device device) : device_(device), limit_(device_counters(device).limit_bytes) {
+    set_memory_limit(device_, 0);
+  }
+  ~Lifted() { set_memory_limit(device_, limit_); }
+  Lifted(const Lifted&) = delete;
+  Lifted& operator=(const Lifted&) = delete;
+  std::uint64_t limit() const { return limit_; }
 
  private:
   Device device_;
-  std::uint64_t before_;
+  std::uint64_t limit_;
 };
 
 /// The choice for a batch of such rows; nothing if it does not fit.
@@ -66,26 +71,27 @@ std::int64_t largest(std::int64_t most, const std::function<bool(std::int64_t)>&
 std::vector<MemoryRow> memory_curve(const ObjectiveModels& models, const Objective& objective,
                                     const TrainingSet& data, const TrainOptions& options,
                                     std::span<const double> shares, std::uint64_t own_limit) {
-  const LimitScope limit(models.policy().device());
+  const Device device = models.policy().device();
+  const Lifted lifted(device);
   TrainOptions automatic = options;
   automatic.checkpointing = Checkpointing::automatic;
-  limit.set(0);
+  automatic.planned_limit = kEndless;
   std::vector<MemoryRow> rows;
   const std::optional<MemoryChoice> free = plan_memory(models, objective, data, automatic);
   if (!free) return rows;
   rows.push_back({.choice = free});
   // What the device has taken and nothing is in counts against a limit, too.
-  limit.set(std::uint64_t{1} << 62);
-  const DeviceCounters now = device_counters(models.policy().device());
+  const DeviceCounters now = device_counters(device);
   const std::uint64_t own = now.reserved_bytes - now.live_bytes;
   std::vector<std::uint64_t> limits;
+  limits.reserve(shares.size() + 1);
   for (const double share : shares)
     limits.push_back(own +
                      static_cast<std::uint64_t>(share * static_cast<double>(free->predicted_peak_bytes)));
   if (own_limit > 0) limits.push_back(own_limit);
   for (const std::uint64_t bytes : limits) {
     MemoryRow row{.limit_bytes = bytes};
-    limit.set(bytes);
+    automatic.planned_limit = bytes;
     try {
       row.choice = plan_memory(models, objective, data, automatic);
     } catch (const MemoryLimitTooLow& error) {
@@ -98,10 +104,12 @@ std::vector<MemoryRow> memory_curve(const ObjectiveModels& models, const Objecti
 
 MemoryFit fit_memory(CausalLM& model, const TrainOptions& options, std::int64_t seq_len,
                      std::int64_t most_tokens, std::int64_t most_rows) {
-  if (device_counters(model.device()).limit_bytes == 0)
+  const Lifted lifted(model.device());
+  if (lifted.limit() == 0)
     throw ValueError("fit: the device has no limit of memory to fit into; set one (--memory-limit)");
   TrainOptions automatic = options;
   automatic.checkpointing = Checkpointing::automatic;
+  automatic.planned_limit = lifted.limit();
   MemoryFit fit;
   fit.longest_seq_len = largest(most_tokens, [&](std::int64_t tokens) {
     return choice_for(model, automatic, options.batch_size, tokens).has_value();

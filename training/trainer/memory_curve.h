@@ -22,8 +22,8 @@ struct MemoryRow {
 };
 
 /// Plans a step on the longest batch under limits of these shares of what it takes without one, from that on;
-/// the first row is without a limit, and one more, the last, is for `own_limit` bytes, if that is not 0.
-/// Nothing is evaluated. The device's limit is as before afterwards. Throws as plan_memory().
+/// the first row is without a limit (limit_bytes 0), and one more, the last, is for `own_limit` bytes, if
+/// that is not 0. Nothing is evaluated. The device's limit is as before afterwards. Throws as plan_memory().
 std::vector<MemoryRow> memory_curve(const ObjectiveModels& models, const Objective& objective,
                                     const TrainingSet& data, const TrainOptions& options,
                                     std::span<const double> shares, std::uint64_t own_limit = 0);

@@ -32,6 +32,8 @@ struct TrainOptions {
   bool save_best = false;         ///< save after each validation that is the best so far
   bool try_longest = false;  ///< compute the longest batch's gradients first: memory is short now or never
   Checkpointing checkpointing = Checkpointing::none;  ///< automatic: within the device's limit
+  std::uint64_t planned_limit =
+      0;                   ///< bytes that automatic plans for in place of the device's limit; 0: that
   bool forecast = false;   ///< predict the peak of memory before the first step, whatever is checkpointed
   std::uint64_t seed = 0;  ///< of the data's order and of dropout
   LossScalerOptions loss_scaling{};  ///< used where the model computes in f16

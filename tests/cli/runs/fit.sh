@@ -24,3 +24,10 @@ grep -q 'class="cal-curve"' "$work/page.html" || fail "no picture of the limits 
 if "$CALDERA_BIN" explain --model "$work/base" --task decode --memory-limit 1MiB 2>"$work/error"; then
   fail "--memory-limit goes with decode"
 fi
+
+# A limit below what is in use is told, not run into.
+"$CALDERA_BIN" fit --model "$work/base" --memory-limit 100KiB >"$work/stdout" || fail "does not say that nothing fits"
+grep -q "not even one token" "$work/stdout" || fail "does not say that nothing fits"
+"$CALDERA_BIN" explain --model "$work/base" --task train --batch-size 1 --seq-len 8 --memory-limit 4MiB >"$work/stdout" ||
+  fail "limits below what the weights take end the table"
+grep -q "at least .* is needed" "$work/stdout" || fail "no limit is too low"
