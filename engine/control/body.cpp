@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <mutex>
 #include <numeric>
-#include <unordered_map>
+#include <unordered_set>
 
 #include "engine/autodiff/argument_checks.h"
+#include "engine/autodiff/snapshot.h"
 #include "engine/base/error.h"
 #include "engine/graph/tracing/tracing.h"
 #include "engine/runtime/capture/graph_key.h"
@@ -44,38 +45,29 @@ bool is_generated(const Node& node, int depth = 4) {
   }
 }
 
-using Replacements = std::unordered_map<const Node*, LazyTensor>;
-
-/// The graph behind `results` again, with `values` in place of nodes.
-std::vector<LazyTensor> substituted(std::span<const LazyTensor> results, Replacements values) {
-  std::vector<Node*> roots;
-  for (const LazyTensor& x : results) roots.push_back(&x.node());
-  std::vector<Node*> order;
-  {
-    const std::scoped_lock lock(graph_mutex());
-    order = topological_order(roots, [&](const Node& node) {
-      return values.contains(&node) || node.has_value() || node.is_scalar_leaf();
-    });
+/// The graph behind `results` again, with `values` in place of `tensors`.
+std::vector<LazyTensor> substituted(std::span<const LazyTensor> results, std::span<const LazyTensor> tensors,
+                                    std::span<const LazyTensor> values) {
+  const Snapshot s = take_snapshot(results, tensors, Targets::end_walk);
+  std::vector<LazyTensor> now(s.entries.size());
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (s.targets[i] >= 0) now[static_cast<std::size_t>(s.targets[i])] = values[i];
   }
   std::vector<Node*> inputs;
-  for (Node* node : order) {
-    if (values.contains(node)) continue;
+  for (std::size_t i = 0; i < now.size(); ++i) {
+    const Snapshot::Entry& entry = s.entries[i];
+    if (entry.is_target) continue;
     inputs.clear();
     bool changes = false;
-    if (!node->has_value() && !node->is_scalar_leaf()) {
-      for (const NodePtr& input : node->inputs()) {
-        const auto found = values.find(input.get());
-        inputs.push_back(found == values.end() ? input.get() : &found->second.node());
-        changes = changes || inputs.back() != input.get();
-      }
+    for (const std::uint32_t input : entry.inputs) {
+      inputs.push_back(&now[input].node());
+      changes = changes || inputs.back() != &s.entries[input].tensor.node();
     }
-    if (changes) values.emplace(node, LazyTensor(node->with_inputs(inputs)));
+    now[i] = changes ? LazyTensor(entry.tensor.node().with_inputs(inputs)) : entry.tensor;
   }
   std::vector<LazyTensor> out;
-  for (const LazyTensor& x : results) {
-    const auto found = values.find(&x.node());
-    out.push_back(found == values.end() ? x : found->second);
-  }
+  out.reserve(s.outputs.size());
+  for (const std::uint32_t output : s.outputs) out.push_back(now[output]);
   return out;
 }
 
@@ -119,8 +111,8 @@ Body::Body(const VectorFunction& function, std::span<const LazyTensor> like, std
   for (LazyTensor& x : results_) x = ops::anchored(x, device);
   std::vector<Node*> roots;
   for (const LazyTensor& x : results_) roots.push_back(&x.node());
-  std::unordered_map<const Node*, std::size_t> known;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) known.emplace(&parameters_[i].node(), i);
+  std::unordered_set<const Node*> known;
+  for (const LazyTensor& x : parameters_) known.insert(&x.node());
   {
     const std::scoped_lock lock(graph_mutex());
     const auto is_leaf = [&](const Node& node) {
@@ -139,18 +131,13 @@ Body::Body(const VectorFunction& function, std::span<const LazyTensor> like, std
 /// Puts parameters in the place of what was captured.
 void Body::close() {
   if (captured_.empty()) return;
-  Replacements values;
-  for (const LazyTensor& x : captured_) {
-    parameters_.push_back(stand_in_for(x));
-    values.emplace(&x.node(), parameters_.back());
-  }
-  results_ = substituted(results_, std::move(values));
+  const std::size_t arguments = parameters_.size();
+  for (const LazyTensor& x : captured_) parameters_.push_back(stand_in_for(x));
+  results_ = substituted(results_, captured_, std::span(parameters_).subspan(arguments));
 }
 
 std::vector<LazyTensor> Body::operator()(std::span<const LazyTensor> values) const {
-  Replacements replaced;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) replaced.emplace(&parameters_[i].node(), values[i]);
-  return substituted(results_, std::move(replaced));
+  return substituted(results_, parameters_, values);
 }
 
 ControlPart Body::part(std::span<const std::uint32_t> wanted, std::span<const std::uint32_t> of,

@@ -15,6 +15,7 @@
 #include "ops/core/creation.h"
 #include "ops/core/node_builder.h"
 #include "ops/core/views.h"
+#include "ops/elementwise/clip.h"
 
 namespace caldera {
 namespace {
@@ -160,7 +161,7 @@ std::vector<LazyTensor> choose(const std::string& title, const LazyTensor& which
   return results_of(make_call(std::make_shared<ChoiceRule>(shared), all, values), values);
 }
 
-/// One integer, on the device of what the branches compute with.
+/// Checks that it is one integer or bool, and puts it on the device of what the branches compute with.
 LazyTensor selector(const LazyTensor& x, std::span<const LazyTensor> arguments, std::string_view title,
                     std::string_view what) {
   if (!x.defined() || x.numel() != 1) {
@@ -170,7 +171,7 @@ LazyTensor selector(const LazyTensor& x, std::span<const LazyTensor> arguments, 
   if (is_floating(x.dtype()))
     throw DTypeError(fmt::format("{}: {} is {}; compare it first, or convert it with astype()", title, what,
                                  name(x.dtype())));
-  return astype(reshape(ops::anchored(x, device_among(std::span(&x, 1), arguments)), Shape{}), DType::i32);
+  return reshape(ops::anchored(x, device_among(std::span(&x, 1), arguments)), Shape{});
 }
 
 }  // namespace
@@ -180,8 +181,12 @@ std::vector<LazyTensor> switch_case(const LazyTensor& which, std::span<const Vec
   if (branches.empty()) throw ValueError("switch_case: there is no branch; give at least one");
   for (const VectorFunction& branch : branches) check_callable(branch, "switch_case");
   check_defined(arguments, "switch_case", "argument");
-  return choose("switch_case", selector(which, arguments, "switch_case", "the number of the branch"),
-                branches, arguments);
+  const LazyTensor number = selector(which, arguments, "switch_case", "the number of the branch");
+  // Before it is narrowed: a number beyond 32 bits is beyond the branches, too.
+  const LazyTensor bounded = number.dtype() == DType::boolean
+                                 ? number
+                                 : clip(number, 0, static_cast<std::int64_t>(branches.size()) - 1);
+  return choose("switch_case", astype(bounded, DType::i32), branches, arguments);
 }
 
 std::vector<LazyTensor> cond(const LazyTensor& predicate, const VectorFunction& if_true,
@@ -190,7 +195,9 @@ std::vector<LazyTensor> cond(const LazyTensor& predicate, const VectorFunction& 
   check_callable(if_false, "cond");
   check_defined(arguments, "cond", "argument");
   const std::vector<VectorFunction> branches{if_false, if_true};
-  return choose("cond", selector(predicate, arguments, "cond", "the predicate"), branches, arguments);
+  // What is not 0 is true.
+  const LazyTensor is_true = astype(selector(predicate, arguments, "cond", "the predicate"), DType::boolean);
+  return choose("cond", astype(is_true, DType::i32), branches, arguments);
 }
 
 LazyTensor cond(const LazyTensor& predicate, const UnaryFunction& if_true, const UnaryFunction& if_false,

@@ -9,10 +9,10 @@
 
 namespace caldera {
 
-/// The results of `if_true` where `predicate`, one bool, is true, and else those of `if_false`: one of them
-/// is run, when the value is computed. Both are called once, on stand-ins for `arguments`, and give results
-/// of the same number, shapes and dtypes (ValueError, ShapeError, DTypeError). What they capture is
-/// differentiated like an argument.
+/// The results of `if_true` where `predicate`, one bool or integer, is true (not 0), and else those of
+/// `if_false`: one of them is run, when the value is computed. Both are called once, on stand-ins for
+/// `arguments`, and give results of the same number, shapes and dtypes (ValueError, ShapeError, DTypeError).
+/// What they capture is differentiated like an argument.
 std::vector<LazyTensor> cond(const LazyTensor& predicate, const VectorFunction& if_true,
                              const VectorFunction& if_false, std::span<const LazyTensor> arguments);
 LazyTensor cond(const LazyTensor& predicate, const UnaryFunction& if_true, const UnaryFunction& if_false,

@@ -31,14 +31,8 @@ ControlPlan inner_plan(std::shared_ptr<const Plan> plan, std::vector<std::uint32
 }
 
 bool may_fail(const Plan& plan) {
-  return std::ranges::any_of(plan.steps, [](const Step& step) {
-    if (const auto* control = step.if_a<ControlStep>()) {
-      const bool may_go_on = control->layout.kind == ControlKind::loop && !control->layout.has_known_turns();
-      return may_go_on || std::ranges::any_of(control->parts,
-                                              [](const ControlPlan& part) { return may_fail(*part.plan); });
-    }
-    return step.is<LinalgStep>();
-  });
+  return std::ranges::any_of(
+      plan.steps, [](const Step& step) { return step.is<LinalgStep>() || step.is<ControlStep>(); });
 }
 
 bool has_control(const Plan& plan) {

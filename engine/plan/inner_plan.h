@@ -13,7 +13,8 @@ namespace caldera {
 ControlPlan inner_plan(std::shared_ptr<const Plan> plan, std::vector<std::uint32_t> parameters,
                        std::vector<std::uint32_t> numbers);
 
-/// Whether a step of the plan, or of a plan that it runs, may fail for what its inputs are, or may not end.
+/// Whether a replay may end midway: by a step that may fail for what its inputs are, or in a loop, which may
+/// be cancelled, or lack memory for what it makes on the way. It must be possible to run it again then.
 bool may_fail(const Plan& plan);
 /// Whether a step of the plan runs others.
 bool has_control(const Plan& plan);

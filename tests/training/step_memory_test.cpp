@@ -152,7 +152,6 @@ TEST_P(StepMemory, SaysTheLeastThatWouldDo) {
 }
 
 TEST_P(StepMemory, TheCurveFallsAsTheLimitFalls) {
-  if (GetParam().kind != DeviceKind::cpu) GTEST_SKIP() << "plans alone: the same on every device";
   const std::unique_ptr<Llama> model = make_model(0);
   std::vector<double> shares;
   for (int i = 0; i < 10; ++i) shares.push_back(1 - 0.7 * i / 9);
@@ -180,7 +179,6 @@ TEST_P(StepMemory, TheCurveFallsAsTheLimitFalls) {
 }
 
 TEST_P(StepMemory, WhatFitsIsTheLargestThatDoes) {
-  if (GetParam().kind != DeviceKind::cpu) GTEST_SKIP() << "plans alone: the same on every device";
   const std::unique_ptr<Llama> model = make_model(0);
   const TrainOptions options = make_options(Checkpointing::automatic, 0);
   EXPECT_THROW((void)fit_memory(*model, options, 64, 256, 64), ValueError);

@@ -86,10 +86,8 @@ std::string no_value_of_argument(const OpDef& op, const Shape& shape) {
   if (&op == &kBodyArgument) {
     return fmt::format(
         "eval: the value depends on an argument (shape {}) of the body of a loop or branch, which is called "
-        "once, "
-        "without values; evaluate outside of it, and use cond(), while_loop() or where() instead of control "
-        "flow on "
-        "values",
+        "once, without values; evaluate outside of it, and use cond(), while_loop() or where() instead of "
+        "control flow on values",
         shape.to_string());
   }
   return fmt::format(
