@@ -60,7 +60,10 @@ ControlRun::Slot ControlRun::operand(std::size_t k) const {
   const Operand& o = step_.operands[k];
   const auto buffer = static_cast<std::size_t>(o.buffer);
   const auto size = static_cast<std::int64_t>(size_of(context_.plan.buffers[buffer].dtype));
-  return moved(context_.run.buffers[buffer], o.offset * size);
+  std::int64_t first = o.offset;
+  if (o.position >= 0)
+    first += shift_by(context_.plan.positions[static_cast<std::size_t>(o.position)], context_.run.scalars);
+  return moved(context_.run.buffers[buffer], first * size);
 }
 
 ControlRun::Slot ControlRun::in_scratch(std::int64_t bytes) const {

@@ -206,6 +206,36 @@ TEST_P(ScanTest, SnapshotsCostAsManyTurnsAsTheFormulaSays) {
   EXPECT_EQ(ten - all, 222 - 99);
 }
 
+TEST_P(ScanTest, OfPartsOfStoredDataWhosePlaceIsAnArgument) {
+  // One plan for all rows: what they are, and how often a loop runs, is read where the row is.
+  const LazyTensor rows = upload(Host({3, 2}, {1, 2, 3, 4, 5, 6}), DType::f32, device());
+  const LazyTensor counts = LazyTensor::from_vector<std::int32_t>({4, 0, 2}, {3}, device());
+  const double turns[] = {4, 0, 2};
+  for (std::int64_t i = 0; i < 3; ++i) {
+    const LazyTensor row = reshape(slice(rows, 0, i, i + 1), Shape{2});
+    const LazyTensor count = reshape(slice(counts, 0, i, i + 1), Shape{});
+    const double first = 2 * static_cast<double>(i) + 1;
+    const LazyTensor swept =
+        scan([](auto carry, auto slices) { return ScanTurn{{carry[0] * 10 + slices[0]}}; },
+             std::vector{zeros({}, DType::f32, device())}, std::vector{row})
+            .carry[0];
+    EXPECT_EQ(swept.item<float>(), 10 * first + first + 1) << i;
+    const LazyTensor added =
+        while_loop([&](auto x) { return x[0] < count; },
+                   [&](auto x) {
+                     return std::vector{x[0] + 1, x[1] + row};
+                   },
+                   std::vector{zeros({}, DType::i32, device()), row})[1];
+    EXPECT_EQ(added.to_vector<float>()[1], (turns[i] + 1) * (first + 1)) << i;
+    const std::vector<VectorFunction> branches{[](auto a) { return std::vector{a[0] * 0}; },
+                                               [](auto a) { return std::vector{a[0]}; },
+                                               [](auto a) { return std::vector{a[0] * 2}; }};
+    EXPECT_EQ(switch_case(count, branches, std::vector{row})[0].template to_vector<float>()[0],
+              std::min(turns[i], 2.0) * first)
+        << i;
+  }
+}
+
 TEST_P(ScanTest, RefusesWhatIsNoLoop) {
   const LazyTensor x = values_of({4, 3}, 6);
   const auto body = [](auto carry, auto) { return ScanTurn{{carry[0]}}; };
