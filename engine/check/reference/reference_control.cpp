@@ -44,7 +44,7 @@ class Control {
     std::copy(value.begin(), value.end(), memory_.bytes(k).begin() + offset(k));
   }
   std::ptrdiff_t offset(std::size_t k) const {
-    return memory_.step().operands[k].offset * static_cast<std::int64_t>(size_of(memory_.type(k)));
+    return memory_.element(k, {}) * static_cast<std::int64_t>(size_of(memory_.type(k)));
   }
   /// The further input, an integer.
   std::int64_t selector() const {
