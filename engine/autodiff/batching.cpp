@@ -229,7 +229,7 @@ LazyTensor batch_pad(const BatchContext& c) {
   std::vector<LazyTensor> inputs{c.mapped(0)};
   if (c.inputs.size() > 1) {
     if (c.inputs[1].is_mapped) {
-      throw GradientError("vmap: 'pad' with a fill that differs between the examples cannot be mapped");
+      throw NoBatchingRule("vmap: 'pad' with a fill that differs between the examples cannot be mapped");
     }
     inputs.push_back(c.value(1));
   }
@@ -245,11 +245,11 @@ LazyTensor batch_concatenate(const BatchContext& c) {
 LazyTensor batch_quantized(const BatchContext& c) {
   for (std::size_t i = 1; i < c.inputs.size(); ++i) {
     if (c.inputs[i].is_mapped)
-      throw GradientError("vmap: quantised matrices, and what picks them, are the same for all examples");
+      throw NoBatchingRule("vmap: quantised matrices, and what picks them, are the same for all examples");
   }
   const QuantizedNode what = QuantizedNode::of(c.attributes());
   if (!what.is_product() || what.is_indexed)
-    throw GradientError(fmt::format("vmap: '{}' of mapped inputs cannot be mapped", c.node.op().name));
+    throw NoBatchingRule(fmt::format("vmap: '{}' of mapped inputs cannot be mapped", c.node.op().name));
   const LazyTensor x = c.mapped(0);
   std::vector<LazyTensor> inputs{reshape(x, Shape{x.shape(0) * x.shape(1), x.shape(2)})};
   for (std::size_t i = 1; i < c.inputs.size(); ++i) inputs.push_back(c.value(i));
@@ -345,9 +345,12 @@ Batched rebuilt(const Node& node, std::span<const Batched> inputs) {
 
 LazyTensor with_mapped_axis(const Batched& x, const Examples& examples) {
   if (x.is_mapped) return x.value;
-  const LazyTensor value = placed_like(x.value, examples.placeholders[0]);
-  const Shape shape = widened(value.shape(), examples.size, value.node().op().name);
-  return broadcast_to(value, shape);
+  return with_mapped_axis({placed_like(x.value, examples.placeholders[0]), false}, examples.size);
+}
+
+LazyTensor with_mapped_axis(const Batched& x, std::int64_t examples) {
+  if (x.is_mapped) return x.value;
+  return broadcast_to(x.value, widened(x.value.shape(), examples, x.value.node().op().name));
 }
 
 Batched batch(const Node& node, std::span<const Batched> inputs, const Examples& examples) {
@@ -359,8 +362,8 @@ Batched batch(const Node& node, std::span<const Batched> inputs, const Examples&
   }
   const BatchRule rule = batch_rule_of(kind);
   if (rule == nullptr) {
-    throw GradientError(fmt::format("vmap: '{}' (shape {}) has no rule for a mapped operand", node.op().name,
-                                    node.shape().to_string()));
+    throw NoBatchingRule(fmt::format("vmap: '{}' (shape {}) has no rule for a mapped operand", node.op().name,
+                                     node.shape().to_string()));
   }
   return any ? Batched{rule({node, inputs, examples}), true} : rebuilt(node, inputs);
 }

@@ -6,15 +6,16 @@
 #include <span>
 #include <vector>
 
+#include "engine/base/error.h"
+#include "engine/graph/call_rule.h"
 #include "engine/graph/lazy_tensor.h"
 
 namespace caldera {
 
-/// Stands for a value of the mapped function's graph in the rewritten one. If it is mapped, axis 0 is the
-/// mapped axis, and the axes of one example follow.
-struct Batched {
-  LazyTensor value;
-  bool is_mapped = false;
+/// Thrown where vmap would have to map an operation that has no rule for that.
+class NoBatchingRule : public GradientError {
+ public:
+  using GradientError::GradientError;
 };
 
 /// Says what the mapped arguments of a function are.
@@ -24,11 +25,14 @@ struct Examples {
 };
 
 /// Returns `x` with the mapped axis, repeated along it if it has none. A bare number takes the device of the
-/// first mapped argument, and the dtype that promotion with it gives.
+/// first mapped argument, and the dtype that promotion with it gives. Throws ShapeError where that is more
+/// than kMaxRank axes.
 LazyTensor with_mapped_axis(const Batched& x, const Examples& examples);
+/// Returns the same of a tensor that is no bare number, and of so many examples.
+LazyTensor with_mapped_axis(const Batched& x, std::int64_t examples);
 
 /// Applies the operation of `node`, which works on one example, to all of them. Throws ShapeError when that
-/// takes more than kMaxRank axes, and GradientError for a class of operations that cannot be mapped, naming
+/// takes more than kMaxRank axes, and NoBatchingRule for a class of operations that cannot be mapped, naming
 /// it.
 Batched batch(const Node& node, std::span<const Batched> inputs, const Examples& examples);
 

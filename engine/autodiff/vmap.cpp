@@ -8,16 +8,13 @@
 
 #include "engine/autodiff/argument_checks.h"
 #include "engine/autodiff/batching.h"
-#include "engine/autodiff/snapshot.h"
-#include "engine/graph/tracing/tracing.h"
+#include "engine/autodiff/mapping.h"
 #include "ops/core/views.h"
 
 namespace caldera {
 namespace {
 
 using Axis = std::optional<int>;
-
-const OpDef kPlaceholder{.name = "mapped argument", .kind = OpClass::placeholder, .zero_gradient = true};
 
 LazyTensor moved_axis(const LazyTensor& x, int from, int to) {
   std::vector<int> axes;
@@ -28,80 +25,30 @@ LazyTensor moved_axis(const LazyTensor& x, int from, int to) {
   return permute_dims(x, axes);
 }
 
-/// The arguments of one call, and what stands for them inside of the function.
-class Mapping {
- public:
-  Mapping(std::span<const LazyTensor> arguments, const std::vector<Axis>& axes) {
-    for (std::size_t i = 0; i < arguments.size(); ++i) {
-      if (axes[i]) {
-        add_mapped(arguments[i], *axes[i], i);
-      } else {
-        inner_.push_back(arguments[i]);
-      }
+/// The arguments of one call, each with its mapped axis in front.
+std::vector<Batched> with_axis_in_front(std::span<const LazyTensor> arguments,
+                                        const std::vector<Axis>& axes) {
+  std::vector<Batched> out;
+  std::optional<std::size_t> first;  // the first mapped argument
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const LazyTensor& x = arguments[i];
+    if (!axes[i]) {
+      out.push_back({x, false});
+      continue;
     }
-    if (examples_.placeholders.empty()) {
-      throw ShapeError("vmap: no argument is mapped; give at least one an axis in in_axes");
-    }
+    const int at = x.shape().normalize_axis(*axes[i], fmt::format("vmap: argument {} (in_axes)", i).c_str());
+    out.push_back({moved_axis(x, at, 0), true});
+    if (!first) first = i;
+    const std::int64_t length = out[*first].value.shape(0);
+    if (x.shape()[at] == length) continue;
+    throw ShapeError(
+        fmt::format("vmap: argument {} has {} along its mapped axis, argument {} of shape {} has {} along "
+                    "axis {}; mapped axes must have one length",
+                    *first, length, i, x.shape().to_string(), x.shape()[at], *axes[i]));
   }
-
-  std::span<const LazyTensor> inner() const { return inner_; }
-
-  /// What the function gave, for all examples.
-  std::vector<Batched> rewrite(std::span<const LazyTensor> results) const {
-    Snapshot s = take_snapshot(results, examples_.placeholders);
-    std::vector<Batched> slots(s.entries.size());
-    std::vector<Batched> inputs;
-    for (std::size_t k = 0; k < s.targets.size(); ++k) {
-      if (s.targets[k] >= 0) slots[static_cast<std::size_t>(s.targets[k])] = {mapped_[k], true};
-    }
-    for (std::size_t i = 0; i < s.entries.size(); ++i) {
-      Snapshot::Entry& entry = s.entries[i];
-      entry.depends = entry.is_target || s.has_path(entry);
-      if (entry.is_target) continue;
-      if (!entry.depends) {
-        slots[i].value = entry.tensor;
-        continue;
-      }
-      inputs.clear();
-      for (std::uint32_t input : entry.inputs) inputs.push_back(slots[input]);
-      slots[i] = batch(entry.tensor.node(), inputs, examples_);
-    }
-    std::vector<Batched> out;
-    out.reserve(s.outputs.size());
-    for (std::uint32_t output : s.outputs) out.push_back(slots[output]);
-    return out;
-  }
-
-  const Examples& examples() const { return examples_; }
-
- private:
-  void add_mapped(const LazyTensor& argument, int axis, std::size_t i) {
-    const int at =
-        argument.shape().normalize_axis(axis, fmt::format("vmap: argument {} (in_axes)", i).c_str());
-    const std::int64_t extent = argument.shape()[at];
-    if (examples_.placeholders.empty()) {
-      examples_.size = extent;
-      first_ = i;
-    } else if (extent != examples_.size) {
-      throw ShapeError(
-          fmt::format("vmap: argument {} has {} along its mapped axis, argument {} of shape {} has {} along "
-                      "axis {}; mapped axes must have one length",
-                      first_, examples_.size, i, argument.shape().to_string(), extent, axis));
-    }
-    Shape one = argument.shape();
-    one.erase(at);
-    if (examples_.placeholders.empty()) Node::start_ids();  // captured tensors of any thread are older
-    examples_.placeholders.emplace_back(Node::make(kPlaceholder, one, argument.dtype(), argument.device()));
-    examples_.placeholders.back().node().set_traced();
-    mapped_.push_back(moved_axis(argument, at, 0));
-    inner_.push_back(examples_.placeholders.back());
-  }
-
-  std::vector<LazyTensor> inner_;
-  std::vector<LazyTensor> mapped_;  // what each stands for, with the mapped axis in front
-  Examples examples_;
-  std::size_t first_ = 0;  // the first mapped argument
-};
+  if (!first) throw ShapeError("vmap: no argument is mapped; give at least one an axis in in_axes");
+  return out;
+}
 
 LazyTensor placed(const Batched& result, const Axis& axis, const Examples& examples, std::size_t k) {
   if (!axis) {
@@ -131,12 +78,8 @@ VectorFunction vmap(VectorFunction function, MapAxes in_axes, MapAxes out_axes) 
   return [function = std::move(function), in_axes = std::move(in_axes),
           out_axes = std::move(out_axes)](std::span<const LazyTensor> arguments) {
     check_defined(arguments, "vmap", "argument");
-    const Mapping mapping(arguments, in_axes.of(arguments.size(), "arguments"));
-    const std::vector<LazyTensor> results = [&] {
-      const Tracing tracing;
-      return function(mapping.inner());
-    }();
-    check_defined(results, "vmap", "result");
+    const Mapping mapping(with_axis_in_front(arguments, in_axes.of(arguments.size(), "arguments")));
+    const std::vector<LazyTensor> results = mapping.call(function);
     const std::vector<Axis> axes = out_axes.of(results.size(), "results");
     const std::vector<Batched> all = mapping.rewrite(results);
     std::vector<LazyTensor> out;

@@ -11,7 +11,9 @@
 #include "engine/control/carry.h"
 #include "engine/control/control_node.h"
 #include "engine/control/derivatives.h"
+#include "engine/control/mapped_body.h"
 #include "ops/core/cast.h"
+#include "ops/core/comparison.h"
 #include "ops/core/creation.h"
 #include "ops/core/node_builder.h"
 #include "ops/core/views.h"
@@ -97,6 +99,46 @@ class ChoiceRule final : public ControlRule {
     const std::vector<LazyTensor> along = choose(choice_->title, call.arguments[0], branches, all);
     for (std::size_t i = 0; i < floating.size(); ++i) out[floating[i]] = along[i];
     return out;
+  }
+
+  /// The choice for all examples at once; where they choose apart, all branches for all, and then each its
+  /// own.
+  std::vector<Batched> mapped_results(std::span<const Batched> arguments,
+                                      std::int64_t examples) const override {
+    const Choice& choice = *choice_;
+    const auto given = arguments.subspan(1);
+    const auto taken = [&](std::size_t b, std::span<const Batched> all) {
+      std::vector<Batched> parameters;
+      for (const std::uint32_t i : choice.takes[b]) parameters.push_back(all[i]);
+      return parameters;
+    };
+    std::vector<bool> is_mapped(choice.branches[0].results().size(), arguments[0].is_mapped);
+    if (arguments[0].is_mapped) {
+      std::vector<LazyTensor> chosen;
+      for (std::size_t b = 0; b < choice.branches.size(); ++b) {
+        const std::vector<LazyTensor> values =
+            placed(mapped_body(choice.branches[b], taken(b, given)), is_mapped, examples);
+        if (b == 0) chosen = values;
+        const LazyTensor is_here = arguments[0].value >= static_cast<std::int64_t>(b);
+        for (std::size_t k = 0; b > 0 && k < values.size(); ++k)
+          chosen[k] = chosen_by(is_here, values[k], chosen[k]);
+      }
+      return flagged(chosen, is_mapped);
+    }
+    for (std::size_t b = 0; b < choice.branches.size(); ++b) {
+      const std::vector<bool> by_this = reached(choice.branches[b], which_mapped(taken(b, given)));
+      for (std::size_t k = 0; k < is_mapped.size(); ++k) is_mapped[k] = is_mapped[k] || by_this[k];
+    }
+    std::vector<VectorFunction> branches;
+    for (std::size_t b = 0; b < choice.branches.size(); ++b) {
+      branches.emplace_back([&, b](std::span<const LazyTensor> values) {
+        const std::vector<Batched> all = flagged(values, which_mapped(given));
+        return placed(mapped_body(choice.branches[b], taken(b, all)), is_mapped, examples);
+      });
+    }
+    std::vector<LazyTensor> values;
+    for (const Batched& x : given) values.push_back(x.value);
+    return flagged(choose(choice.title, arguments[0].value, branches, values), is_mapped);
   }
 
  private:

@@ -1,12 +1,13 @@
 #include "engine/control/derivatives.h"
 
-#include <fmt/core.h>
+#include <algorithm>
+#include <optional>
 
 #include "engine/autodiff/forward.h"
 #include "engine/autodiff/opaque_call.h"
 #include "engine/autodiff/reverse.h"
 #include "engine/autodiff/trace_scope.h"
-#include "engine/base/error.h"
+#include "engine/autodiff/vmap.h"
 #include "ops/core/creation.h"
 
 namespace caldera {
@@ -15,17 +16,12 @@ namespace {
 /// A call that is differentiated as another function that computes the same.
 class EquivalentRule final : public ControlRule {
  public:
-  EquivalentRule(std::string title, VectorFunction equivalent)
-      : ControlRule(std::move(title)), equivalent_(std::move(equivalent)) {}
+  EquivalentRule(std::string title, VectorFunction function, VectorFunction equivalent)
+      : ControlRule(std::move(title)), function_(std::move(function)), equivalent_(std::move(equivalent)) {}
 
   Cotangents pull_back(const Call& call, std::span<const LazyTensor> cotangents, const IsWanted&,
                        std::string_view transform) const override {
-    const std::vector<std::size_t> targets = floating_among(call.arguments);
-    const std::vector<LazyTensor> grads =
-        pulled_back(equivalent_, call.arguments, targets, cotangents, transform);
-    Cotangents out;
-    for (std::size_t i = 0; i < targets.size(); ++i) out.emplace_back(call.arguments[targets[i]], grads[i]);
-    return out;
+    return cotangents_by(equivalent_, call, cotangents, transform);
   }
 
   std::vector<LazyTensor> push_forward(const Call& call, std::span<const LazyTensor> tangents,
@@ -43,7 +39,23 @@ class EquivalentRule final : public ControlRule {
     return out;
   }
 
+  std::vector<Batched> mapped_results(std::span<const Batched> arguments, std::int64_t) const override {
+    std::vector<std::optional<int>> axes;
+    std::vector<LazyTensor> values;
+    for (const Batched& x : arguments) {
+      axes.push_back(x.is_mapped ? std::optional<int>(0) : std::nullopt);
+      values.push_back(x.value);
+    }
+    const bool is_mapped = std::ranges::any_of(arguments, &Batched::is_mapped);
+    const auto over_all = [&](const VectorFunction& one) { return is_mapped ? vmap(one, axes) : one; };
+    std::vector<Batched> out;
+    for (LazyTensor& x : differentiated_as(title(), over_all(function_), over_all(equivalent_), values))
+      out.push_back({std::move(x), is_mapped});
+    return out;
+  }
+
  private:
+  VectorFunction function_;
   VectorFunction equivalent_;
 };
 
@@ -78,6 +90,15 @@ std::vector<LazyTensor> pulled_back(const VectorFunction& function, std::span<co
   return grads;
 }
 
+Cotangents cotangents_by(const VectorFunction& function, const Call& call,
+                         std::span<const LazyTensor> cotangents, std::string_view transform) {
+  const std::vector<std::size_t> targets = floating_among(call.arguments);
+  const std::vector<LazyTensor> grads = pulled_back(function, call.arguments, targets, cotangents, transform);
+  Cotangents out;
+  for (std::size_t i = 0; i < targets.size(); ++i) out.emplace_back(call.arguments[targets[i]], grads[i]);
+  return out;
+}
+
 std::vector<LazyTensor> with_tangents(const VectorFunction& function, std::span<const LazyTensor> arguments,
                                       std::span<const std::size_t> targets,
                                       std::span<const LazyTensor> tangents,
@@ -89,18 +110,13 @@ std::vector<LazyTensor> with_tangents(const VectorFunction& function, std::span<
   return std::move(results);
 }
 
-std::shared_ptr<const CallRule> ControlRule::mapped(const std::vector<bool>&,
-                                                    std::span<const LazyTensor>) const {
-  throw ValueError(fmt::format(
-      "vmap: '{}' cannot be mapped; map the function that it runs, inside of it, or give its tensors the "
-      "mapped axis",
-      title_));
-}
-
-std::vector<LazyTensor> differentiated_as(std::string title, VectorFunction equivalent,
-                                          std::span<const LazyTensor> arguments,
-                                          std::span<const LazyTensor> values) {
-  auto rule = std::make_shared<EquivalentRule>(std::move(title), std::move(equivalent));
+std::vector<LazyTensor> differentiated_as(std::string title, VectorFunction function,
+                                          VectorFunction equivalent, std::span<const LazyTensor> arguments) {
+  std::vector<LazyTensor> inside;
+  inside.reserve(arguments.size());
+  for (const LazyTensor& x : arguments) inside.push_back(stop_gradient(x));
+  const std::vector<LazyTensor> values = function(inside);
+  auto rule = std::make_shared<EquivalentRule>(std::move(title), std::move(function), std::move(equivalent));
   return results_of(make_call(std::move(rule), arguments, values), values);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -28,26 +29,28 @@ std::vector<LazyTensor> with_tangents(const VectorFunction& function, std::span<
                                       std::span<const LazyTensor> tangents,
                                       std::span<const std::size_t> floating, std::string_view transform);
 
+/// The cotangents of the floating arguments of a call whose results are those of `function`.
+Cotangents cotangents_by(const VectorFunction& function, const Call& call,
+                         std::span<const LazyTensor> cotangents, std::string_view transform);
+
 /// The numbers of those tensors that are floating, each `first` more.
 std::vector<std::size_t> floating_among(std::span<const LazyTensor> tensors, std::size_t first = 0);
 
-/// Calls that cannot be mapped.
+/// Calls of loops and branches, which are mapped as a whole.
 class ControlRule : public CallRule {
  public:
   explicit ControlRule(std::string title) : title_(std::move(title)) {}
   std::string title() const override { return title_; }
-  std::shared_ptr<const CallRule> mapped(const std::vector<bool>& is_mapped,
-                                         std::span<const LazyTensor> placeholders) const override;
-  bool maps_all_results() const override { return false; }
+  std::vector<Batched> mapped_results(std::span<const Batched> arguments,
+                                      std::int64_t examples) const override = 0;
 
  private:
   std::string title_;
 };
 
-/// The results of a call of `function`, which gives `values` for `arguments`, and which is differentiated as
-/// what `equivalent` computes.
-std::vector<LazyTensor> differentiated_as(std::string title, VectorFunction equivalent,
-                                          std::span<const LazyTensor> arguments,
-                                          std::span<const LazyTensor> values);
+/// The results of a call that computes `function`, and which is differentiated as `equivalent`, which
+/// computes the same.
+std::vector<LazyTensor> differentiated_as(std::string title, VectorFunction function,
+                                          VectorFunction equivalent, std::span<const LazyTensor> arguments);
 
 }  // namespace caldera

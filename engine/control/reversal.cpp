@@ -1,7 +1,5 @@
 #include "engine/control/reversal.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -10,8 +8,11 @@
 #include "engine/base/error.h"
 #include "engine/control/control_node.h"
 #include "engine/control/derivatives.h"
+#include "engine/control/mapped_body.h"
 #include "ops/core/arithmetic.h"
+#include "ops/core/comparison.h"
 #include "ops/core/creation.h"
+#include "ops/reduce/extrema.h"
 
 namespace caldera {
 namespace {
@@ -25,30 +26,12 @@ LazyTensor slice_like(const LazyTensor& x) {
   return empty(Shape(Dims(std::span(x.shape().begin() + 1, x.shape().end()))), x.dtype(), x.device());
 }
 
-/// The arguments of a call, by what they are.
-struct Arguments {
-  std::span<const LazyTensor> carries, slices, states, of_advance, of_back;
-
-  Arguments(const Reversal& r, std::span<const LazyTensor> all) {
-    const auto take = [&](std::size_t count) {
-      const auto taken = all.first(count);
-      all = all.subspan(count);
-      return taken;
-    };
-    carries = take(r.carries);
-    slices = take(r.slices);
-    states = take(r.states);
-    of_advance = take(r.advance.captured().size());
-    of_back = take(r.back.captured().size());
-  }
-};
-
 /// The reversal of values and tangents.
 ReversalCall with_tangents_of(const ReversalPtr& reversal, std::span<const LazyTensor> arguments,
                               std::span<const LazyTensor> tangents, std::string_view transform) {
   const Reversal& r = *reversal;
-  const Arguments of(r, arguments);
-  const Arguments along(r, tangents);
+  const ReversalArguments of(r, arguments);
+  const ReversalArguments along(r, tangents);
   std::vector<LazyTensor> all;
   /// Appends a group and the tangents of its floating ones.
   const auto both = [&](std::span<const LazyTensor> values, std::span<const LazyTensor> own) {
@@ -113,8 +96,104 @@ ReversalCall with_tangents_of(const ReversalPtr& reversal, std::span<const LazyT
                                                             .stacked = stacked,
                                                             .turns = r.turns,
                                                             .is_backwards = r.is_backwards,
-                                                            .snapshots = r.snapshots});
+                                                            .snapshots = r.snapshots,
+                                                            .as_loops = r.as_loops});
   return call;
+}
+
+/// The reversal of all examples, and which of its states and stacked results are mapped.
+struct MappedReversal {
+  ReversalCall call;
+  std::vector<bool> is_mapped;
+};
+
+MappedReversal mapped_of(const Reversal& r, std::span<const Batched> arguments, std::int64_t examples) {
+  const std::size_t own = r.carries + r.slices;
+  const auto given_carries = arguments.first(r.carries);
+  const auto given_slices = arguments.subspan(r.carries, r.slices);
+  const auto given_states = arguments.subspan(own, r.states);
+  const auto of_advance = arguments.subspan(own + r.states, r.advance.captured().size());
+  const auto of_back = arguments.subspan(own + r.states + of_advance.size(), r.back.captured().size());
+  // Examples may end apart. Then a count of turns goes round, and behind its own end an example keeps what it
+  // has.
+  const bool ends_apart = r.turns < 0 && arguments.back().is_mapped;
+
+  const auto flags_of = [](std::initializer_list<std::span<const Batched>> groups) {
+    std::vector<bool> flags;
+    for (const auto group : groups) {
+      for (const Batched& x : group) flags.push_back(x.is_mapped);
+    }
+    return flags;
+  };
+  std::vector<bool> forward = flags_of({given_carries, given_slices, of_advance});
+  mark_carried(r.advance, forward, 0, r.carries);
+  if (ends_apart) std::fill_n(forward.begin(), r.carries, true);
+  std::vector<bool> backward = flags_of({given_carries, given_slices, given_states, of_back});
+  std::copy_n(forward.begin(), r.carries, backward.begin());
+  if (ends_apart) std::fill_n(backward.begin() + static_cast<std::ptrdiff_t>(own), r.states, true);
+  mark_carried(r.back, backward, own, r.states);
+
+  const std::size_t carries = r.carries + (ends_apart ? 1 : 0);
+  const LazyTensor turns = r.turns < 0 ? arguments.back().value : LazyTensor();
+  /// The parameters of a body from what its turn is given: carries, slices, states.
+  const auto parameters_of = [&](std::span<const LazyTensor> all, std::span<const Batched> constants) {
+    std::vector<LazyTensor> values(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(r.carries));
+    append(values, all.subspan(carries));
+    std::vector<Batched> parameters = flagged(values, backward);
+    parameters.insert(parameters.end(), constants.begin(), constants.end());
+    return parameters;
+  };
+  const auto kept_behind_the_end = [&](std::vector<LazyTensor>& next, std::span<const LazyTensor> before,
+                                       const LazyTensor& turn) {
+    const LazyTensor goes = turn < turns;
+    for (std::size_t i = 0; i < before.size(); ++i) next[i] = chosen_by(goes, next[i], before[i]);
+  };
+  const auto advance = [&](std::span<const LazyTensor> all) {
+    std::vector<LazyTensor> next =
+        placed(mapped_body(r.advance, parameters_of(all, of_advance)), forward, examples);
+    if (!ends_apart) return next;
+    kept_behind_the_end(next, all.first(r.carries), all[r.carries]);
+    next.push_back(all[r.carries] + 1);
+    return next;
+  };
+  std::vector<bool> is_mapped_result;
+  const auto back = [&](std::span<const LazyTensor> all) {
+    const std::vector<Batched> results = mapped_body(r.back, parameters_of(all, of_back));
+    is_mapped_result = which_mapped(results);
+    std::copy_n(backward.begin() + static_cast<std::ptrdiff_t>(own), r.states, is_mapped_result.begin());
+    std::vector<LazyTensor> next = placed(results, is_mapped_result, examples);
+    if (ends_apart) kept_behind_the_end(next, all.subspan(carries + r.slices), all[r.carries]);
+    return next;
+  };
+  std::vector<LazyTensor> like = placed(given_carries, forward, examples), slices;
+  if (ends_apart) like.push_back(zeros({}, DType::i64, like.front().device()));
+  ReversalCall call{.reversal = {}, .arguments = like};
+  for (const Batched& x : given_slices) slices.push_back(turns_in_front(x));
+  for (const LazyTensor& x : slices) like.push_back(slice_like(x));
+  const std::vector<LazyTensor> states = placed(given_states, backward, examples, own);
+  Body advance_body(advance, like, r.title);
+  append(like, states);
+  Body back_body(back, like, r.title);
+  append(call.arguments, slices);
+  append(call.arguments, states);
+  append(call.arguments, advance_body.captured());
+  append(call.arguments, back_body.captured());
+  if (ends_apart)
+    call.arguments.push_back(examples > 0 ? max(turns) : zeros({}, DType::i64, turns.device()));
+  else if (r.turns < 0)
+    call.arguments.push_back(turns);
+  call.reversal = std::make_shared<const Reversal>(Reversal{.title = r.title,
+                                                            .advance = std::move(advance_body),
+                                                            .back = std::move(back_body),
+                                                            .carries = carries,
+                                                            .slices = r.slices,
+                                                            .states = r.states,
+                                                            .stacked = r.stacked,
+                                                            .turns = r.turns,
+                                                            .is_backwards = r.is_backwards,
+                                                            .snapshots = r.snapshots,
+                                                            .as_loops = r.as_loops});
+  return {std::move(call), std::move(is_mapped_result)};
 }
 
 class ReversalRule final : public ControlRule {
@@ -122,12 +201,13 @@ class ReversalRule final : public ControlRule {
   explicit ReversalRule(ReversalPtr reversal)
       : ControlRule(reversal->title), reversal_(std::move(reversal)) {}
 
-  Cotangents pull_back(const Call&, std::span<const LazyTensor>, const IsWanted&,
+  Cotangents pull_back(const Call& call, std::span<const LazyTensor> cotangents, const IsWanted&,
                        std::string_view transform) const override {
-    throw GradientError(fmt::format(
-        "{}: the gradient in reverse of the gradient of a {} is not known, as its count of turns is "
-        "not; differentiate the gradient forward (jvp), or use scan()",
-        transform, title()));
+    const Reversal& r = *reversal_;
+    // Others are within calls that are differentiated as something else.
+    if (r.as_loops == nullptr) throw PlanError(r.title + ": a reversal of known turns on its own");
+    return cotangents_by([&](auto arguments) { return r.as_loops(r, arguments); }, call, cotangents,
+                         transform);
   }
 
   std::vector<LazyTensor> push_forward(const Call& call, std::span<const LazyTensor> tangents,
@@ -145,15 +225,40 @@ class ReversalRule final : public ControlRule {
     return out;
   }
 
+  std::vector<Batched> mapped_results(std::span<const Batched> arguments,
+                                      std::int64_t examples) const override {
+    const MappedReversal mapped = mapped_of(*reversal_, arguments, examples);
+    const std::vector<LazyTensor> results = mapped.call.results();
+    std::vector<Batched> out;
+    for (std::size_t k = 0; k < results.size(); ++k) {
+      out.push_back(k < reversal_->states ? Batched{results[k], mapped.is_mapped[k]}
+                                          : examples_in_front(results[k], mapped.is_mapped[k]));
+    }
+    return out;
+  }
+
  private:
   ReversalPtr reversal_;
 };
 
 }  // namespace
 
+ReversalArguments::ReversalArguments(const Reversal& reversal, std::span<const LazyTensor> all) {
+  const auto take = [&](std::size_t count) {
+    const auto taken = all.first(count);
+    all = all.subspan(count);
+    return taken;
+  };
+  carries = take(reversal.carries);
+  slices = take(reversal.slices);
+  states = take(reversal.states);
+  of_advance = take(reversal.advance.captured().size());
+  of_back = take(reversal.back.captured().size());
+}
+
 std::vector<LazyTensor> ReversalCall::values() const {
   const Reversal& r = *reversal;
-  const Arguments of(r, arguments);
+  const ReversalArguments of(r, arguments);
   Constants constants;
   const std::vector<std::uint32_t> of_advance = constants.add(of.of_advance);
   const std::vector<std::uint32_t> of_back = constants.add(of.of_back);
@@ -265,7 +370,8 @@ ReversalCall reversal_of(const LoopToReverse& loop, std::span<const LazyTensor> 
                                                             .stacked = over.size(),
                                                             .turns = loop.turns,
                                                             .is_backwards = loop.is_backwards,
-                                                            .snapshots = loop.snapshots});
+                                                            .snapshots = loop.snapshots,
+                                                            .as_loops = loop.as_loops});
   return call;
 }
 

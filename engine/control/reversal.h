@@ -14,6 +14,11 @@
 
 namespace caldera {
 
+struct Reversal;
+
+/// Computes what a call with these arguments gives, in a form that has a gradient in reverse.
+using ReversalAsLoops = std::vector<LazyTensor> (*)(const Reversal&, std::span<const LazyTensor> arguments);
+
 /// A loop run from its last turn to its first: engine/graph/control_layout.h says how. Immutable.
 struct Reversal {
   std::string title;
@@ -23,8 +28,16 @@ struct Reversal {
   std::int64_t turns = -1;
   bool is_backwards = false;
   std::int64_t snapshots = 1;
+  ReversalAsLoops as_loops = nullptr;  // of those of unknown turns
 };
 using ReversalPtr = std::shared_ptr<const Reversal>;
+
+/// Tells the tensors that a reversal is called with apart.
+struct ReversalArguments {
+  std::span<const LazyTensor> carries, slices, states, of_advance, of_back;
+
+  ReversalArguments(const Reversal& reversal, std::span<const LazyTensor> all);
+};
 
 /// A reversal and what it is called with: first carries, slices of all turns, states, what `advance`
 /// captured, what `back` captured, and the number of turns (i64) where it is not known.
@@ -34,7 +47,7 @@ struct ReversalCall {
 
   /// The states, then the stacked results. Gradients do not pass.
   std::vector<LazyTensor> values() const;
-  /// Returns the same, differentiable forward alone.
+  /// Returns the same, differentiable forward, and where the number of turns is not known in reverse.
   std::vector<LazyTensor> results() const;
 };
 
@@ -49,6 +62,7 @@ struct LoopToReverse {
   LazyTensor turns_value = {};  // where the number is not known
   bool is_backwards = false;
   std::int64_t snapshots = 1;
+  ReversalAsLoops as_loops = nullptr;
 };
 
 /// The reversal that takes cotangents of the last carries (one for each floating one, none empty) and of

@@ -11,6 +11,7 @@
 #include "engine/control/carry.h"
 #include "engine/control/control_node.h"
 #include "engine/control/derivatives.h"
+#include "engine/control/mapped_body.h"
 #include "engine/control/reversal.h"
 #include "ops/core/arithmetic.h"
 #include "ops/core/creation.h"
@@ -33,6 +34,14 @@ struct ScanLoop {
 using ScanLoopPtr = std::shared_ptr<const ScanLoop>;
 
 std::vector<LazyTensor> scan_results(const ScanLoopPtr& loop, std::span<const LazyTensor> arguments);
+
+/// What a scan gives, and stacked, the carries that its turns began with (none of no turns).
+struct AllOfScan {
+  ScanTurn turn;
+  std::vector<LazyTensor> kept = {};
+};
+AllOfScan all_of_scan(std::string title, const ScanBody& body, std::span<const LazyTensor> first,
+                      std::span<const LazyTensor> over, const ScanOptions& options);
 
 std::vector<LazyTensor> joined(std::initializer_list<std::span<const LazyTensor>> lists) {
   std::vector<LazyTensor> all;
@@ -177,20 +186,39 @@ class ScanRule final : public ControlRule {
     return out;
   }
 
+  /// A scan over all examples.
+  std::vector<Batched> mapped_results(std::span<const Batched> arguments,
+                                      std::int64_t examples) const override {
+    const ScanLoop& loop = *loop_;
+    const auto constants = arguments.subspan(loop.carries + loop.over);
+    std::vector<bool> is_mapped = which_mapped(arguments);
+    mark_carried(loop.body, is_mapped, 0, loop.carries);
+    std::vector<LazyTensor> over;
+    for (const Batched& x : arguments.subspan(loop.carries, loop.over)) over.push_back(turns_in_front(x));
+    std::vector<bool> is_mapped_result;
+    const auto turn = [&](std::span<const LazyTensor> carry, std::span<const LazyTensor> slices) {
+      std::vector<Batched> parameters = flagged(joined({carry, slices}), is_mapped);
+      parameters.insert(parameters.end(), constants.begin(), constants.end());
+      const std::vector<Batched> results = mapped_body(loop.body, parameters);
+      is_mapped_result = which_mapped(results);
+      ScanTurn out{.carry = placed(std::span(results).first(loop.carries), is_mapped, examples)};
+      for (std::size_t i = 0; i < loop.stacked; ++i) out.stacked.push_back(results[loop.carries + i].value);
+      return out;
+    };
+    const AllOfScan all =
+        all_of_scan(loop.title, turn, placed(arguments.first(loop.carries), is_mapped, examples), over,
+                    {.turns = loop.turns, .reverse = loop.reverse, .snapshots = loop.snapshots});
+    std::vector<Batched> out = flagged(all.turn.carry, is_mapped);
+    for (std::size_t i = 0; i < loop.stacked; ++i)
+      out.push_back(examples_in_front(all.turn.stacked[i], is_mapped_result[loop.carries + i]));
+    for (std::size_t i = 0; i < loop.carries; ++i)
+      out.push_back(examples_in_front(all.kept[i], is_mapped[i]));
+    return out;
+  }
+
  private:
   std::vector<LazyTensor> with_snapshots(const Call& call, std::span<const LazyTensor> carries,
                                          std::span<const LazyTensor> stacked, const Wanted& wanted) const {
-    const ScanLoop& loop = *loop_;
-    const std::vector<LazyTensor> values =
-        reversal_of({.body = loop.body,
-                     .init = call.arguments.first(loop.carries),
-                     .over = call.arguments.subspan(loop.carries, loop.over),
-                     .constants = call.arguments.subspan(loop.carries + loop.over),
-                     .turns = loop.turns,
-                     .is_backwards = loop.reverse,
-                     .snapshots = loop.snapshots},
-                    carries, stacked, wanted.constants, wanted.over, loop.title)
-            .values();
     std::vector<LazyTensor> defined;
     for (const LazyTensor& x : stacked) {
       if (x.defined()) defined.push_back(x);
@@ -198,19 +226,36 @@ class ScanRule final : public ControlRule {
     const std::size_t own = call.arguments.size(), along = carries.size();
     std::vector<bool> has;
     for (const LazyTensor& x : stacked) has.push_back(x.defined());
-    // Differentiated again, all carries are kept.
-    const auto equivalent = [loop = loop_, own, along, has, wanted](std::span<const LazyTensor> all) {
-      const auto arguments = all.first(own);
-      const std::vector<LazyTensor> forward = scan_results(loop, arguments);
+    // Of all that the call of the gradient is given: the cotangents of what is stacked.
+    const auto given_among = [own, along, has](std::span<const LazyTensor> all) {
       std::vector<LazyTensor> given(has.size());
       std::size_t next = own + along;
       for (std::size_t i = 0; i < has.size(); ++i) {
         if (has[i]) given[i] = all[next++];
       }
-      return gradients_from_kept(*loop, arguments, std::span(forward).subspan(loop->carries + loop->stacked),
-                                 all.subspan(own, along), given, wanted);
+      return given;
     };
-    return differentiated_as(loop.title, equivalent, joined({call.arguments, carries, defined}), values);
+    const auto computed = [loop = loop_, own, along, given_among, wanted](std::span<const LazyTensor> all) {
+      const auto arguments = all.first(own);
+      return reversal_of({.body = loop->body,
+                          .init = arguments.first(loop->carries),
+                          .over = arguments.subspan(loop->carries, loop->over),
+                          .constants = arguments.subspan(loop->carries + loop->over),
+                          .turns = loop->turns,
+                          .is_backwards = loop->reverse,
+                          .snapshots = loop->snapshots},
+                         all.subspan(own, along), given_among(all), wanted.constants, wanted.over,
+                         loop->title)
+          .results();
+    };
+    // Differentiated again, all carries are kept.
+    const auto equivalent = [loop = loop_, own, along, given_among, wanted](std::span<const LazyTensor> all) {
+      const auto arguments = all.first(own);
+      const std::vector<LazyTensor> forward = scan_results(loop, arguments);
+      return gradients_from_kept(*loop, arguments, std::span(forward).subspan(loop->carries + loop->stacked),
+                                 all.subspan(own, along), given_among(all), wanted);
+    };
+    return differentiated_as(loop_->title, computed, equivalent, joined({call.arguments, carries, defined}));
   }
 
   ScanLoopPtr loop_;
@@ -255,8 +300,8 @@ std::int64_t turns_of(std::span<const LazyTensor> over, std::int64_t given, std:
   return turns;
 }
 
-ScanTurn scan_named(std::string title, const ScanBody& body, std::span<const LazyTensor> first,
-                    std::span<const LazyTensor> over, const ScanOptions& options) {
+AllOfScan all_of_scan(std::string title, const ScanBody& body, std::span<const LazyTensor> first,
+                      std::span<const LazyTensor> over, const ScanOptions& options) {
   check_callable(body, title);
   const std::vector<LazyTensor> init = first_carries(first, over, title);
   const Device device = init.front().device();
@@ -285,7 +330,7 @@ ScanTurn scan_named(std::string title, const ScanBody& body, std::span<const Laz
       const TensorType type = stacked_type_of(traced.results()[carries + i], 0);
       out.stacked.push_back(zeros(type.shape.get(), type.dtype, device));
     }
-    return out;
+    return {.turn = std::move(out)};
   }
   const std::vector<LazyTensor> arguments = joined({init, over, traced.captured()});
   const auto loop = std::make_shared<const ScanLoop>(ScanLoop{.title = std::move(title),
@@ -297,15 +342,17 @@ ScanTurn scan_named(std::string title, const ScanBody& body, std::span<const Laz
                                                               .reverse = options.reverse,
                                                               .snapshots = options.snapshots});
   std::vector<LazyTensor> values = scan_results(loop, arguments);
-  values.resize(carries + stacked);
-  return split(std::move(values), carries);
+  const auto end = values.begin() + static_cast<std::ptrdiff_t>(carries + stacked);
+  std::vector<LazyTensor> kept(end, values.end());
+  values.erase(end, values.end());
+  return {.turn = split(std::move(values), carries), .kept = std::move(kept)};
 }
 
 }  // namespace
 
 ScanTurn scan(const ScanBody& body, std::span<const LazyTensor> init, std::span<const LazyTensor> over,
               ScanOptions options) {
-  return scan_named("scan", body, init, over, options);
+  return all_of_scan("scan", body, init, over, options).turn;
 }
 
 std::vector<LazyTensor> for_loop(
@@ -320,7 +367,8 @@ std::vector<LazyTensor> for_loop(
   const auto turn = [&](std::span<const LazyTensor> carry, std::span<const LazyTensor> slices) {
     return ScanTurn{body(slices[0], carry)};
   };
-  return scan_named("for_loop", turn, init, std::span(&numbers, 1), {.snapshots = options.snapshots}).carry;
+  return all_of_scan("for_loop", turn, init, std::span(&numbers, 1), {.snapshots = options.snapshots})
+      .turn.carry;
 }
 
 LazyTensor for_loop(std::int64_t turns,

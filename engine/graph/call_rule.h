@@ -7,6 +7,7 @@
 // operands and never does. So a call lives exactly as long as a result can be differentiated.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -28,6 +29,13 @@ struct Call {
 
 /// Tensors of the graph and what is to be added to their cotangents.
 using Cotangents = std::vector<std::pair<LazyTensor, LazyTensor>>;
+
+/// Stands for a value of the graph of a function under vmap in the graph of all examples. If it is mapped,
+/// axis 0 is the mapped axis, and the axes of one example follow.
+struct Batched {
+  LazyTensor value;
+  bool is_mapped = false;
+};
 
 /// Tells whether the cotangent of a tensor of the graph is wanted: it depends on an input of the transform.
 using IsWanted = std::function<bool(const LazyTensor&)>;
@@ -55,13 +63,23 @@ class CallRule {
   virtual std::vector<LazyTensor> push_forward(const Call& call, std::span<const LazyTensor> tangents,
                                                std::string_view transform) const = 0;
 
+  /// Returns the results of the call of `examples` examples under vmap, of rules that map the call as a
+  /// whole. None (as here): the operations that computed the values are mapped, and mapped() is the rule of
+  /// what they give. Calls whose values are of OpClass::control must be mapped as a whole.
+  virtual std::vector<Batched> mapped_results(std::span<const Batched> /*arguments*/,
+                                              std::int64_t /*examples*/) const {
+    return {};
+  }
+
   /// Returns the rule of the call of all examples under vmap. `is_mapped` tells of each argument whether it
   /// differs between the examples. `placeholders`, the oldest first, stand for vmap's arguments inside of the
-  /// mapped function; the rule must not use them afterwards.
-  virtual std::shared_ptr<const CallRule> mapped(const std::vector<bool>& is_mapped,
-                                                 std::span<const LazyTensor> placeholders) const = 0;
+  /// mapped function; the rule must not use them afterwards. Null (as here): of rules with mapped_results().
+  virtual std::shared_ptr<const CallRule> mapped(const std::vector<bool>& /*is_mapped*/,
+                                                 std::span<const LazyTensor> /*placeholders*/) const {
+    return nullptr;
+  }
   /// Tells whether the mapped rule expects every result to have the mapped axis once one input has it.
-  virtual bool maps_all_results() const = 0;
+  virtual bool maps_all_results() const { return false; }
 };
 
 }  // namespace caldera

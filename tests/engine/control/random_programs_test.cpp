@@ -7,7 +7,9 @@
 #include <cmath>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -240,47 +242,124 @@ class RandomLoops : public OpTest {
 };
 INSTANTIATE_TEST_SUITE_P(Devices, RandomLoops, ::testing::ValuesIn(op_settings()), op_setting_name);
 
+constexpr int kElements = 2 * kWidth;
+
+/// A weighted sum of what a program gives for two variables, and its slope along each of their elements.
+struct Known {
+  double value = 0;
+  std::array<double, kElements> slopes{};
+};
+
+std::vector<double> random_numbers(int seed, int count) {
+  std::mt19937 random(static_cast<std::uint32_t>(seed) + 77);
+  std::vector<double> numbers;
+  for (int i = 0; i < count; ++i) numbers.push_back(static_cast<double>(random() % 2000) / 1000 - 1);
+  return numbers;
+}
+
+Known known_of(const Block& program, std::span<const double> numbers) {
+  Known known;
+  for (int direction = 0; direction < kElements; ++direction) {
+    HostVariables x(2);
+    for (int i = 0; i < kElements; ++i) {
+      x[static_cast<std::size_t>(i / kWidth)][static_cast<std::size_t>(i % kWidth)] = {
+          numbers[static_cast<std::size_t>(i)], i == direction ? 1.0 : 0};
+    }
+    const HostVector out = run(program, x);
+    known.value = 0;
+    for (std::size_t i = 0; i < kWidth; ++i) {
+      known.value += static_cast<double>(i + 1) * out[i].value;
+      known.slopes[static_cast<std::size_t>(direction)] += static_cast<double>(i + 1) * out[i].slope;
+    }
+  }
+  return known;
+}
+
+/// The same of the graph: the value, then the gradients.
+std::vector<LazyTensor> value_and_gradients_of(const Block& program, std::span<const LazyTensor> x) {
+  const LazyTensor weights = iota(Shape{kWidth}, 0, DType::f64, x[0].device()) + 1;
+  const auto [value, grads] = value_and_grad(
+      [&](std::span<const LazyTensor> a) {
+        return sum(weights * build(program, {a[0], a[1]}));
+      },
+      x);
+  return {value, grads[0], grads[1]};
+}
+
+void expect_known(double got, double want, const std::string& what) {
+  EXPECT_NEAR(got, want, 1e-10 * (1 + std::abs(want))) << what;
+}
+
 TEST_P(RandomLoops, ValuesAndGradientsAreThoseOfTheInterpreter) {
   if (!supports(DType::f64)) GTEST_SKIP() << "no f64";
   for (int seed = 0; seed < count(); ++seed) {
     const Block program = Generator(static_cast<std::uint32_t>(seed)).block(2, 3);
-    std::mt19937 random(static_cast<std::uint32_t>(seed) + 77);
-    std::vector<double> numbers;
-    for (int i = 0; i < 2 * kWidth; ++i) numbers.push_back(static_cast<double>(random() % 2000) / 1000 - 1);
-    const auto variable = [&](int which, int direction) {
-      HostVector x{};
-      for (int i = 0; i < kWidth; ++i) {
-        const int element = which * kWidth + i;
-        x[static_cast<std::size_t>(i)] = {numbers[static_cast<std::size_t>(element)],
-                                          element == direction ? 1.0 : 0};
-      }
-      return x;
-    };
-    const std::vector<LazyTensor> x{
-        LazyTensor::from_vector(std::vector(numbers.begin(), numbers.begin() + kWidth), Shape{kWidth},
-                                device()),
-        LazyTensor::from_vector(std::vector(numbers.begin() + kWidth, numbers.end()), Shape{kWidth},
-                                device())};
-    const LazyTensor weights = iota(Shape{kWidth}, 0, DType::f64, device()) + 1;
-    const auto [value, grads] = value_and_grad(
+    const std::vector<double> numbers = random_numbers(seed, kElements);
+    const LazyTensor both = LazyTensor::from_vector(numbers, Shape{2, kWidth}, device());
+    const std::vector<LazyTensor> x = unstack(both);
+    const std::vector<LazyTensor> out = value_and_gradients_of(program, x);
+    eval(out);
+    const Known known = known_of(program, numbers);
+    expect_known(out[0].item<double>(), known.value, "program " + std::to_string(seed));
+    for (std::size_t i = 0; i < kElements; ++i) {
+      expect_known(out[1 + i / kWidth].to_vector<double>()[i % kWidth], known.slopes[i],
+                   "program " + std::to_string(seed) + ", element " + std::to_string(i));
+    }
+  }
+}
+
+/// Gradients of examples, and the gradient of a sum over examples, in which one variable may be the same for
+/// all.
+TEST_P(RandomLoops, MappedProgramsAreThoseOfTheInterpreterExampleByExample) {
+  if (!supports(DType::f64)) GTEST_SKIP() << "no f64";
+  constexpr std::int64_t kExamples = 3;
+  for (int seed = 0; seed < count(); ++seed) {
+    const Block program = Generator(static_cast<std::uint32_t>(seed)).block(2, 3);
+    const int shared = seed % 3;  // 0 or 1: that variable is the same for all examples
+    std::vector<double> numbers = random_numbers(seed, kExamples * kElements);
+    for (std::size_t i = kElements; i < numbers.size(); ++i) {
+      if (static_cast<int>(i % kElements) / kWidth == shared) numbers[i] = numbers[i % kElements];
+    }
+    const LazyTensor all = LazyTensor::from_vector(numbers, Shape{kExamples, 2, kWidth}, device());
+    std::vector<LazyTensor> x = unstack(all, 1);
+    std::vector<std::optional<int>> axes{0, 0};
+    if (shared < 2) {
+      x[static_cast<std::size_t>(shared)] = unstack(x[static_cast<std::size_t>(shared)])[0];
+      axes[static_cast<std::size_t>(shared)] = kUnmapped;
+    }
+    const std::vector<LazyTensor> out =
+        vmap(VectorFunction([&](auto a) { return value_and_gradients_of(program, a); }), axes)(x);
+    const auto [total, grads] = value_and_grad(
         [&](std::span<const LazyTensor> a) {
-          return sum(weights * build(program, {a[0], a[1]}));
+          const TensorFunction one = [&](std::span<const LazyTensor> of) {
+            const LazyTensor weights = iota(Shape{kWidth}, 0, DType::f64, device()) + 1;
+            return sum(weights * build(program, {of[0], of[1]}));
+          };
+          return sum(vmap(one, axes)(a));
         },
         x);
-    eval({value, grads[0], grads[1]});
-    const std::vector<double> first = grads[0].to_vector<double>(), second = grads[1].to_vector<double>();
-    for (int direction = 0; direction < 2 * kWidth; ++direction) {
-      const HostVector out = run(program, {variable(0, direction), variable(1, direction)});
-      double expected = 0, slope = 0;
-      for (std::size_t i = 0; i < kWidth; ++i) {
-        expected += static_cast<double>(i + 1) * out[i].value;
-        slope += static_cast<double>(i + 1) * out[i].slope;
+    eval(std::vector{out[0], out[1], out[2], total, grads[0], grads[1]});
+    double sum_of_values = 0;
+    std::array<double, kElements> sum_of_slopes{};
+    for (std::size_t e = 0; e < kExamples; ++e) {
+      const std::string what = "program " + std::to_string(seed) + ", example " + std::to_string(e);
+      const Known known = known_of(program, std::span(numbers).subspan(e * kElements, kElements));
+      expect_known(out[0].to_vector<double>()[e], known.value, what);
+      sum_of_values += known.value;
+      for (std::size_t i = 0; i < kElements; ++i) {
+        const std::string where = what + ", element " + std::to_string(i);
+        const std::size_t at = e * kWidth + i % kWidth;
+        expect_known(out[1 + i / kWidth].to_vector<double>()[at], known.slopes[i], where);
+        sum_of_slopes[i] += known.slopes[i];
+        if (static_cast<int>(i / kWidth) != shared)
+          expect_known(grads[i / kWidth].to_vector<double>()[at], known.slopes[i], where + " of the sum");
       }
-      const double got = direction < kWidth ? first[static_cast<std::size_t>(direction)]
-                                            : second[static_cast<std::size_t>(direction - kWidth)];
-      ASSERT_NEAR(value.item<double>(), expected, 1e-10 * (1 + std::abs(expected))) << "program " << seed;
-      ASSERT_NEAR(got, slope, 1e-10 * (1 + std::abs(slope)))
-          << "program " << seed << ", element " << direction;
+    }
+    expect_known(total.item<double>(), sum_of_values, "program " + std::to_string(seed));
+    for (std::size_t i = 0; i < kElements; ++i) {
+      if (static_cast<int>(i / kWidth) == shared)
+        expect_known(grads[i / kWidth].to_vector<double>()[i % kWidth], sum_of_slopes[i],
+                     "program " + std::to_string(seed) + ", shared element " + std::to_string(i));
     }
   }
 }
