@@ -1,5 +1,5 @@
 // Modes of differentiation: all give the same, and what one lacks another gives.
-#include "engine/autodiff/grad_mode.h"
+#include "engine/autodiff/jacobian/grad_mode.h"
 
 #include <gtest/gtest.h>
 
@@ -53,6 +53,31 @@ TEST_P(GradModeTest, JacobiansAndHessiansAreTheSame) {
         << static_cast<int>(mode);
     EXPECT_TRUE(
         agrees(hessian(total, x(), {.mode = mode, .strict = true}), hesse, {tolerance(), tolerance()}))
+        << static_cast<int>(mode);
+  }
+}
+
+TEST_P(GradModeTest, CallsTheFunctionOnceForAllArguments) {
+  const LazyTensor scale = sum(x()) * 0 + 2;
+  const std::vector<LazyTensor> at{x(), LazyTensor::from_vector<std::int32_t>({1, 2}, {2}, device()), scale};
+  for (const GradMode mode : kModes) {
+    int calls = 0;
+    const TensorFunction f = [&](std::span<const LazyTensor> a) {
+      ++calls;
+      return a[2] * a[2] * sum(a[0] * a[0]) + sum(a[1]);
+    };
+    const std::vector<LazyTensor> grads = grad(f, at, {.mode = mode, .strict = true});
+    // Differences: two calls an element, and one for the shape of the result.
+    EXPECT_EQ(calls, mode == GradMode::numeric ? 2 * 7 + 1 : 1) << static_cast<int>(mode);
+    Host of_x(Shape{2, 3}, download(x()));
+    double of_scale = 0;
+    for (double& v : of_x.values) {
+      of_scale += 4 * v * v;
+      v *= 8;
+    }
+    EXPECT_TRUE(agrees(grads[0], of_x, {tolerance(), 20 * tolerance()})) << static_cast<int>(mode);
+    EXPECT_FALSE(grads[1].defined());
+    EXPECT_TRUE(agrees(grads[2], Host(Shape{}, {of_scale}), {tolerance(), 20 * tolerance()}))
         << static_cast<int>(mode);
   }
 }

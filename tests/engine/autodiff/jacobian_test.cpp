@@ -202,6 +202,43 @@ TEST(Jacobian, FallsBackToReverseWithoutATangentRule) {
   EXPECT_THROW(jacobian(wrong, x), ShapeError) << "other errors are not swallowed";
 }
 
+TEST(Jacobian, GoesElementByElementPastWhatCannotBeMapped) {
+  // Each row of x times a matrix of its own: vmap has no rule for products with one of several.
+  const std::vector<double> weights = random_values(3 * 2 * 4, 0.5, 1.5, true, 7);
+  const LazyTensor w = LazyTensor::from_vector(std::vector<float>(weights.begin(), weights.end()),
+                                               Shape{3, 2, 4}, Device::cpu());
+  const QuantizedTensor q = quantized_tensor({.format = QuantizedFormat::f32}, Shape{3, 2, 4}, {w});
+  const LazyTensor which = LazyTensor::from_vector<std::int32_t>({2, 0}, {2}, Device::cpu());
+  const LazyTensor x = cpu_tensor(random_values(8, 0.5, 1.5, true, 8), {2, 4});
+  const UnaryFunction f = [&](const LazyTensor& a) {
+    return quantized_matmul_by(astype(a, DType::f32), q, which);
+  };
+  EXPECT_THROW(vmap(f)(stack({x, x}, 0)), GradientError) << "it can be mapped: take another example";
+  Doubles expected(2 * 2 * 2 * 4, 0), second(8 * 8, 0);
+  for (std::size_t row = 0; row < 2; ++row) {
+    const std::size_t m = row == 0 ? 2 : 0;
+    for (std::size_t out = 0; out < 2; ++out) {
+      for (std::size_t in = 0; in < 4; ++in)
+        expected[((row * 2 + out) * 2 + row) * 4 + in] = static_cast<float>(weights[(m * 2 + out) * 4 + in]);
+    }
+    for (std::size_t a = 0; a < 4; ++a) {
+      for (std::size_t b = 0; b < 4; ++b) {
+        for (std::size_t out = 0; out < 2; ++out)
+          second[(row * 4 + a) * 8 + row * 4 + b] +=
+              2 * weights[(m * 2 + out) * 4 + a] * weights[(m * 2 + out) * 4 + b];
+      }
+    }
+  }
+  for (const JacobianMode mode : kModes) {
+    const LazyTensor j = jacobian(f, x, mode);
+    EXPECT_EQ(j.shape(), (Shape{2, 2, 2, 4}));
+    expect_near(j, expected);
+  }
+  for (const GradMode mode : {GradMode::reverse, GradMode::forward})
+    expect_near(jacobian(f, x, {.mode = mode, .strict = true}), expected);
+  expect_near(hessian([&](const LazyTensor& a) { return sum(square(f(a))); }, x), second, 1e-5);
+}
+
 TEST(Jacobian, HasTheDtypeOfTheArgument) {
   const LazyTensor wide = vector_of({1, 2, 3});
   const LazyTensor narrow = astype(wide, DType::f32);

@@ -11,8 +11,8 @@ namespace caldera {
 
 /// Says how a derivative is made.
 enum class GradMode : std::uint8_t {
-  automatic,  ///< forward where there is one input element or there are fewer of them than of results, else
-              ///< reverse
+  automatic,  ///< forward where there is one input element in all, or there are fewer of them than of
+              ///< results, else reverse
   reverse,    ///< the chain rule from the result (vjp)
   forward,    ///< the chain rule from the inputs (jvp), one direction an input element
   numeric,    ///< central differences, two evaluations an input element
@@ -29,7 +29,8 @@ struct GradOptions {
 };
 
 /// Gradients of a scalar function with respect to every floating argument; an empty tensor for the others.
-/// Throws as value_and_grad, and ValueError for a step below 0.
+/// The function is called once, for all of them together, but for differences. Throws as value_and_grad, and
+/// ValueError for a step below 0.
 std::vector<LazyTensor> grad(const TensorFunction& function, std::span<const LazyTensor> arguments,
                              const GradOptions& options);
 LazyTensor grad(const UnaryFunction& function, const LazyTensor& x, const GradOptions& options);

@@ -1,4 +1,5 @@
-// Whole derivatives of small functions, by vmap over a basis: no loop over its elements.
+// Whole derivatives of small functions, by vmap over a basis: no loop over its elements, but where something
+// on the way cannot be mapped.
 //
 // All of it may be called from any thread if the function may, and nested in and around the other transforms
 // to any depth. Evaluating inside of the function is allowed.
