@@ -70,7 +70,6 @@ Ticket submit_once(Backend& backend, const Job& job, std::uint64_t evaluation) {
   const StepChecks& check = settings().check;
   if (!check.on || (check.evaluation != 0 && check.evaluation != evaluation))
     return submit_plan(backend, *job.executable, job.bindings);
-  if (job.executable->runs_plans()) return submit_plan(backend, *job.executable, job.bindings);
   return submit_checked(backend, *job.executable, job.bindings, evaluation, check.step);
 }
 

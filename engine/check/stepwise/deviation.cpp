@@ -186,4 +186,20 @@ std::optional<Deviation> first_deviation(const Plan& plan, const PlanMemory& bef
   return first;
 }
 
+std::optional<Difference> gross_difference(DType type, const std::vector<std::byte>& got,
+                                           const std::vector<std::byte>& want, std::int64_t first,
+                                           std::int64_t count) {
+  double largest = 0;
+  for (std::int64_t i = first; i < first + count; ++i) {
+    const double size = std::abs(reference::read_number(want, type, i).f);
+    if (std::isfinite(size)) largest = std::max(largest, size);
+  }
+  const double bound = is_floating(type) ? std::sqrt(rounding(type)) * largest : 0;
+  for (std::int64_t i = first; i < first + count; ++i) {
+    const Number a = reference::read_number(got, type, i), b = reference::read_number(want, type, i);
+    if (reference::difference(type, a, b) > bound) return Difference{i - first, a, b};
+  }
+  return std::nullopt;
+}
+
 }  // namespace caldera::check

@@ -39,4 +39,18 @@ std::optional<Deviation> first_deviation(const Plan& plan, const reference::Plan
                                          const std::vector<std::vector<std::byte>>& after,
                                          const std::vector<std::size_t>& failed);
 
+/// An element of two results that should be the same.
+struct Difference {
+  std::int64_t element = 0;
+  reference::Number got;
+  reference::Number want;
+};
+
+/// Compares elements [first, first + count) of two buffers that were computed by the same steps in the same
+/// order: floats to half of their digits relative to the largest of `want`, others exactly. Returns the first
+/// that differs by more.
+std::optional<Difference> gross_difference(DType type, const std::vector<std::byte>& got,
+                                           const std::vector<std::byte>& want, std::int64_t first,
+                                           std::int64_t count);
+
 }  // namespace caldera::check

@@ -57,10 +57,10 @@ std::string summary(const CheckedStep& checked, const Deviation& deviation) {
   const Step& step = checked.plan.steps[checked.step];
   const PlanBuffer& buffer = checked.plan.buffers[deviation.buffer];
   return fmt::format(
-      "evaluation {}, step {} of {}: {} {} on {}: {} of {} elements are beyond their bound of the f64 "
+      "evaluation {}, step {} of {}{}: {} {} on {}: {} of {} elements are beyond their bound of the f64 "
       "interpreter; the worst, element {}: got {}, want {}, bound {:.3g}",
-      checked.evaluation, checked.number, checked.step_count, step.name(), step.dims.to_string(),
-      checked.plan.device.to_string(), deviation.count,
+      checked.evaluation, checked.number, checked.step_count, checked.within, step.name(),
+      step.dims.to_string(), checked.plan.device.to_string(), deviation.count,
       buffer.bytes / static_cast<std::int64_t>(size_of(buffer.dtype)), deviation.element,
       reference::to_text(buffer.dtype, deviation.got), reference::to_text(buffer.dtype, deviation.want),
       deviation.bound);

@@ -19,6 +19,7 @@ struct CheckedStep {
   std::size_t step_count = 0;  ///< of the whole plan
   const Plan& plan;            ///< of its dispatch
   std::size_t step = 0;        ///< in that plan
+  std::string within = {};     ///< where in the step of the whole plan, if that is a loop or branch
   CodeWriter code = nullptr;   ///< of the device
 };
 

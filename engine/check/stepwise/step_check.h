@@ -10,8 +10,10 @@ namespace caldera {
 
 /// Does what Backend::submit does and waits for it, one dispatch after the other. Each is compared with what
 /// the interpreter makes of the same operands, or only the dispatch of step number `step` where that is
-/// given. On a device that computes nothing this is Backend::submit. Nothing else may run on the device, and
-/// what the bindings read must be there. `evaluation` is the number that messages give the replay.
+/// given. The steps of loops and branches are compared within the first runs of each body, and then what all
+/// turns at once give with what they gave one by one. On a device that computes nothing this is
+/// Backend::submit. Nothing else may run on the device, and what the bindings read must be there.
+/// `evaluation` is the number that messages give the replay.
 ///
 /// Throws CheckError for the first step that has results beyond their bounds, whose operands and code it has
 /// printed to standard error; FailedSteps and OutOfMemoryError as submit and wait do. Where `step` is given,

@@ -16,6 +16,8 @@
 #include "engine/caldera.h"
 #include "engine/check/stepwise/dispatch_plan.h"
 #include "engine/check/stepwise/left_out_parts.h"
+#include "engine/device/control/plan_executable.h"
+#include "engine/runtime/evaluate.h"
 #include "tests/support/devices.h"
 #include "tests/support/idle_backend.h"
 #include "tests/support/plans/plan_case.h"
@@ -168,6 +170,79 @@ TEST_P(StepCheck, EvaluationsAreChecked) {
   const std::string report = reports_of([&] { return softmax(x + 1.0); });
   EXPECT_NE(report.find("within its bounds"), std::string::npos) << report;
   EXPECT_EQ(reports_of([&] { return x; }), "");  // nothing runs
+}
+
+TEST_P(StepCheck, LoopsAndBranchesPass) {
+  const Device device = GetParam();
+  const LazyTensor x = LazyTensor::from_vector<float>({0.3F, -0.7F, 1.1F, 0.4F, 0.2F, 0.9F}, {3, 2}, device);
+  const auto turn = [](auto carry, auto slices) {
+    const LazyTensor h = sin(carry[0] + slices[0]);
+    return ScanTurn{{h}, {h * carry[0]}};
+  };
+  const auto total = [&](std::int64_t snapshots, std::span<const LazyTensor> a) {
+    const ScanTurn run = scan(turn, std::vector{sum(a[0], 0)}, std::vector{a[0]}, {.snapshots = snapshots});
+    return sum(run.carry[0]) + sum(run.stacked[0]);
+  };
+  for (const std::int64_t snapshots : {0, 1}) {
+    expect_passes([&] {
+      return value_and_grad([&](std::span<const LazyTensor> a) { return total(snapshots, a); },
+                            std::vector{x})
+          .second;
+    });
+  }
+  expect_passes([&] {
+    return value_and_grad(
+               [&](std::span<const LazyTensor> a) {
+                 return sum(while_loop([](const LazyTensor& y) { return sum(y) < 20; },
+                                       [](const LazyTensor& y) {
+                                         return cond(
+                                             sum(y) > 6, [](const LazyTensor& z) { return z * 3; },
+                                             [](const LazyTensor& z) { return z + 0.5; }, y);
+                                       },
+                                       a[0], {.snapshots = 2}));
+               },
+               std::vector{x})
+        .second;
+  });
+  // A row of stored data, whose place is an argument of the plan.
+  expect_passes([&] {
+    return std::vector{for_loop(
+        3, [](const LazyTensor& i, const LazyTensor& y) { return y + astype(i, DType::f32); },
+        slice(x, 0, 1, 2))};
+  });
+}
+
+TEST_P(StepCheck, NamesTheTurnThatIsWrongAndWhatRunsTurnsWrong) {
+  Backend& right = shared_backend(GetParam());
+  const LazyTensor x = LazyTensor::from_vector<float>({1, 2, 3, 4}, {4}, GetParam());
+  const LazyTensor y = for_loop(
+      3, [](const LazyTensor&, const LazyTensor& a) { return a + a; }, x);
+  const auto plan = plan_for({y});
+  // The downloads behind the first three submits are those of turns; the last one's is that of all turns.
+  std::string all;
+  for (int wrong_submit = 1; wrong_submit < 8; ++wrong_submit) {
+    WrongBackend wrong(right, wrong_submit, 1.5);
+    std::vector<StoragePtr> storages;
+    Bindings bindings;
+    for (int i = 0; i < 2; ++i) {
+      storages.push_back(right.allocate(4 * sizeof(float)));
+      const std::vector<float> values{1, 2, 3, 4};
+      right.upload(*storages.back(), 0, values.data(), 4 * sizeof(float));
+      bindings.slots.push_back({storages.back().get(), 0});
+    }
+    const auto executable = prepare_plan(wrong, plan);
+    ::testing::internal::CaptureStderr();
+    try {
+      submit_checked(wrong, *executable, bindings, 7, {});
+    } catch (const CheckError& error) {
+      all += std::string(error.what()) + "\n";
+    }
+    (void)::testing::internal::GetCapturedStderr();
+  }
+  for (int run = 0; run < 3; ++run)
+    EXPECT_NE(all.find("in scan, part 0, run " + std::to_string(run) + ", step 0 of 1"), std::string::npos)
+        << all;
+  EXPECT_NE(all.find("24, but 16 turn by turn"), std::string::npos) << all;
 }
 
 TEST_P(StepCheck, ProgramsPass) {
