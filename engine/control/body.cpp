@@ -95,6 +95,12 @@ std::vector<std::uint32_t> numbered(std::size_t count, std::uint32_t first) {
   return numbers;
 }
 
+std::vector<LazyTensor> joined(std::initializer_list<std::span<const LazyTensor>> lists) {
+  std::vector<LazyTensor> all;
+  for (const auto list : lists) all.insert(all.end(), list.begin(), list.end());
+  return all;
+}
+
 Body::Body(const VectorFunction& function, std::span<const LazyTensor> like, std::string_view title) {
   Node::start_ids();
   for (const LazyTensor& x : like) parameters_.push_back(stand_in_for(x));

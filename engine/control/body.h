@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -48,5 +49,7 @@ class Body {
 
 /// 0, 1 ... count - 1, each `first` more.
 std::vector<std::uint32_t> numbered(std::size_t count, std::uint32_t first = 0);
+/// The lists one behind the other.
+std::vector<LazyTensor> joined(std::initializer_list<std::span<const LazyTensor>> lists);
 
 }  // namespace caldera

@@ -43,12 +43,6 @@ struct AllOfScan {
 AllOfScan all_of_scan(std::string title, const ScanBody& body, std::span<const LazyTensor> first,
                       std::span<const LazyTensor> over, const ScanOptions& options);
 
-std::vector<LazyTensor> joined(std::initializer_list<std::span<const LazyTensor>> lists) {
-  std::vector<LazyTensor> all;
-  for (const auto list : lists) all.insert(all.end(), list.begin(), list.end());
-  return all;
-}
-
 ScanTurn split(std::vector<LazyTensor> all, std::size_t carries) {
   ScanTurn turn;
   const auto at = all.begin() + static_cast<std::ptrdiff_t>(carries);

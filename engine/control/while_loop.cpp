@@ -40,12 +40,6 @@ struct WhileLoop {
 };
 using WhileLoopPtr = std::shared_ptr<const WhileLoop>;
 
-std::vector<LazyTensor> joined(std::span<const LazyTensor> a, std::span<const LazyTensor> b) {
-  std::vector<LazyTensor> all(a.begin(), a.end());
-  all.insert(all.end(), b.begin(), b.end());
-  return all;
-}
-
 /// A reversal as loops that have gradients. The carries of a bounded number of turns are kept, at even
 /// distances; what is between them is computed again for each turn, from the carries before it.
 std::vector<LazyTensor> reversal_as_loops(const Reversal& r, std::span<const LazyTensor> arguments) {
@@ -61,13 +55,13 @@ std::vector<LazyTensor> reversal_as_loops(const Reversal& r, std::span<const Laz
   /// The carries that are so many turns behind these.
   const auto advanced = [&](std::span<const LazyTensor> carries, const LazyTensor& count) {
     const auto turn = [&](std::span<const LazyTensor> x) {
-      std::vector<LazyTensor> next = r.advance(joined(x.first(r.carries), of.of_advance));
+      std::vector<LazyTensor> next = r.advance(joined({x.first(r.carries), of.of_advance}));
       next.push_back(x.back() + 1);
       return next;
     };
     const LazyTensor none = zeros({}, DType::i64, turns.device());
     std::vector<LazyTensor> end = while_loop([&](std::span<const LazyTensor> x) { return x.back() < count; },
-                                             turn, joined(carries, {&none, 1}), options);
+                                             turn, joined({carries, {&none, 1}}), options);
     end.pop_back();
     return end;
   };
@@ -79,18 +73,18 @@ std::vector<LazyTensor> reversal_as_loops(const Reversal& r, std::span<const Laz
   const auto block_back = [&](std::span<const LazyTensor> states, std::span<const LazyTensor> block) {
     const auto turn_back = [&](std::span<const LazyTensor> x) {
       const LazyTensor left = x.back() - 1;
-      const std::vector<LazyTensor> at = joined(advanced(block.subspan(1), left), x.first(r.states));
-      std::vector<LazyTensor> before = r.back(joined(at, of.of_back));
+      const std::vector<LazyTensor> at = joined({advanced(block.subspan(1), left), x.first(r.states)});
+      std::vector<LazyTensor> before = r.back(joined({at, of.of_back}));
       before.push_back(left);
       return before;
     };
     const LazyTensor count = turns_of(block[0]);
     std::vector<LazyTensor> before = while_loop([](std::span<const LazyTensor> x) { return x.back() > 0; },
-                                                turn_back, joined(states, {&count, 1}), options);
+                                                turn_back, joined({states, {&count, 1}}), options);
     before.pop_back();
     return ScanTurn{before};
   };
-  return scan(block_back, of.states, joined({&numbers, 1}, starts.stacked), {.reverse = true}).carry;
+  return scan(block_back, of.states, joined({{&numbers, 1}, starts.stacked}), {.reverse = true}).carry;
 }
 
 /// The last carries of a loop, and the count of its turns.

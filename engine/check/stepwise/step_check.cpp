@@ -197,17 +197,19 @@ class CheckedRun {
 
   /// Compares what the step gives as it is run otherwise with what its turns gave one by one (`memory`).
   void check_whole(const Plan& plan, const DispatchPlan& dispatch, const PlanMemory& before,
-                   PlanMemory& memory, const Within* within) {
+                   const PlanMemory& memory, const Within* within) {
     std::vector<std::size_t> failed;
     const Buffers after = computed(dispatch, before.buffers, memory.scalars, failed);
     const Step& step = dispatch.plan->steps.front();
     const auto& control = step.as<ControlStep>();
+    PlanMemory turn_by_turn = memory_of(dispatch, memory);
+    const reference::StepMemory expected(*dispatch.plan, turn_by_turn, step);
     for (std::size_t k = 0; k < control.results.size(); ++k) {
-      const Operand& result = step.operands[control.inputs.size() + k];
-      const auto buffer = static_cast<std::size_t>(result.buffer);
-      const auto difference = check::gross_difference(control.results[k].dtype, after[buffer],
-                                                      memory.buffers[dispatch.buffers[buffer]], result.offset,
-                                                      control.results[k].elements);
+      const std::size_t operand = control.inputs.size() + k;
+      const auto buffer = static_cast<std::size_t>(step.operands[operand].buffer);
+      const auto difference =
+          check::gross_difference(control.results[k].dtype, after[buffer], expected.bytes(operand),
+                                  expected.element(operand, {}), control.results[k].elements);
       if (!difference) continue;
       const std::string message = fmt::format(
           "evaluation {}, step {} of {}{}: {} on {}: result {}, element {}: {}, but {} turn by turn; the "

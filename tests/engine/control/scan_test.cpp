@@ -220,12 +220,11 @@ TEST_P(ScanTest, OfPartsOfStoredDataWhosePlaceIsAnArgument) {
              std::vector{zeros({}, DType::f32, device())}, std::vector{row})
             .carry[0];
     EXPECT_EQ(swept.item<float>(), 10 * first + first + 1) << i;
-    const LazyTensor added =
-        while_loop([&](auto x) { return x[0] < count; },
-                   [&](auto x) {
-                     return std::vector{x[0] + 1, x[1] + row};
-                   },
-                   std::vector{zeros({}, DType::i32, device()), row})[1];
+    const LazyTensor added = while_loop([&](auto x) { return x[0] < count; },
+                                        [&](auto x) {
+                                          return std::vector{x[0] + 1, x[1] + row};
+                                        },
+                                        std::vector{zeros({}, DType::i32, device()), row})[1];
     EXPECT_EQ(added.to_vector<float>()[1], (turns[i] + 1) * (first + 1)) << i;
     const std::vector<VectorFunction> branches{[](auto a) { return std::vector{a[0] * 0}; },
                                                [](auto a) { return std::vector{a[0]}; },
