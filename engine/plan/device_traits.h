@@ -14,9 +14,14 @@ struct DeviceTraits {
   /// Units that run workgroups side by side: multiprocessors of a GPU, cores under a software device. 0: it
   /// shares out the work of a step by itself, so that splitting steps wins nothing.
   std::int32_t compute_units = 0;
+  /// A barrier, or a dispatch more, takes time: some memory is worth fewer of them. A device that runs one
+  /// step after the other has neither.
+  bool barriers_cost = true;
 
   friend bool operator==(const DeviceTraits&, const DeviceTraits&) = default;
-  void mix_into(Hash128& key) const { key.mix(static_cast<std::uint64_t>(compute_units)); }
+  void mix_into(Hash128& key) const {
+    key.mix(static_cast<std::uint64_t>(compute_units) << 1 | (barriers_cost ? 1U : 0U));
+  }
 };
 
 }  // namespace caldera

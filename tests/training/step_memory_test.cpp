@@ -99,7 +99,7 @@ TEST_P(StepMemory, IsWithinEveryLimitAndTheTrainingIsTheSame) {
   std::vector<double> wanted;
   for (int i = 0; is_exact && i < 10; ++i) wanted.push_back(free_bytes * (0.3 + 0.7 * i / 9));
   if (is_exact) wanted.push_back(2 * free_bytes);
-  if (!is_exact) wanted = {2 * static_cast<double>(least), 12 * static_cast<double>(least)};
+  if (!is_exact) wanted = {4 * static_cast<double>(least), 24 * static_cast<double>(least)};
   for (const double share : wanted) {
     const auto limit = own + static_cast<std::uint64_t>(share);
     if (limit < own + least) continue;
@@ -138,7 +138,11 @@ TEST_P(StepMemory, MasksOfDropoutAreTheSameWhenComputedAgain) {
 TEST_P(StepMemory, CountsTheAveragesOfParameters) {
   const MemoryChoice without = *train_within(Checkpointing::layer, 0).result.memory;
   const MemoryChoice with = *train_within(Checkpointing::layer, 0, 0, 0.9).result.memory;
-  EXPECT_GT(with.predicted_peak_bytes, without.predicted_peak_bytes);
+  // Where barriers cost, the gradients by themselves may take more than the step with its averages.
+  EXPECT_GE(with.predicted_peak_bytes, without.predicted_peak_bytes);
+  if (GetParam().kind == DeviceKind::cpu) {
+    EXPECT_GT(with.predicted_peak_bytes, without.predicted_peak_bytes);
+  }
 }
 
 TEST_P(StepMemory, SaysTheLeastThatWouldDo) {
@@ -184,7 +188,7 @@ TEST_P(StepMemory, WhatFitsIsTheLargestThatDoes) {
   EXPECT_THROW((void)fit_memory(*model, options, 64, 256, 64), ValueError);
   set_memory_limit(GetParam(), 1 << 30);
   const DeviceCounters now = device_counters(GetParam());
-  const std::uint64_t limit = now.reserved_bytes + (std::uint64_t{3} << 20);
+  const std::uint64_t limit = now.reserved_bytes + (std::uint64_t{5} << 19);
   set_memory_limit(GetParam(), limit);
   const MemoryFit fit = fit_memory(*model, options, 64, 256, 64);
   EXPECT_GT(fit.longest_seq_len, 0);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "engine/base/byte_size.h"
 #include "engine/graph/node.h"
 #include "engine/runtime/inspect/memory_forecast.h"
+#include "training/memory/layer_problem.h"
 
 namespace caldera {
 namespace {
@@ -21,13 +23,6 @@ struct LayerChoices {
   std::vector<KeepCost> costs;
   std::vector<std::string> names;  // of the values
   std::vector<KeepAnswer> answers;
-};
-
-/// From one answer of a layer to the next.
-struct Saving {
-  std::size_t layer = 0;
-  std::size_t answer = 0;  // that is taken
-  double price = 0;        // seconds a byte
 };
 
 /// Keeps the values at these places. A batch of another form computes other values: nothing is kept of it.
@@ -71,21 +66,6 @@ std::vector<LayerChoices> read_choices(CausalLM& model, const StepGraph& build, 
   return choices;
 }
 
-/// All savings in the order in which they are made.
-std::vector<Saving> ordered_savings(const std::vector<LayerChoices>& choices) {
-  std::vector<Saving> savings;
-  for (std::size_t layer = 0; layer < choices.size(); ++layer) {
-    const std::vector<KeepAnswer>& answers = choices[layer].answers;
-    for (std::size_t k = 1; k < answers.size(); ++k)
-      savings.push_back({.layer = layer,
-                         .answer = k,
-                         .price = (answers[k].seconds - answers[k - 1].seconds) /
-                                  static_cast<double>(answers[k - 1].bytes - answers[k].bytes)});
-  }
-  std::ranges::stable_sort(savings, {}, &Saving::price);
-  return savings;
-}
-
 /// Gives the model back what it had, unless it is told otherwise: a search that fails leaves nothing.
 class Unchanged {
  public:
@@ -103,7 +83,10 @@ class Unchanged {
   bool given_up_ = false;
 };
 
-/// The search for how many savings to make.
+/// The answers that the layers take, one a layer; of each the first means that it is not checkpointed.
+using Answers = std::vector<std::size_t>;
+
+/// The search for the answers.
 class Search {
  public:
   Search(CausalLM& model, std::span<const StepGraph> step, const MemoryBounds& bounds, std::size_t layers)
@@ -115,63 +98,106 @@ class Search {
   }
   MemoryChoice within() {
     const std::uint64_t limit = bounds_.limit - std::min(bounds_.limit, bounds_.own);
-    MemoryChoice best = none();
-    if (best.predicted_peak_bytes <= limit) return best;
+    const MemoryChoice all_kept = none();
+    if (all_kept.predicted_peak_bytes <= limit) return all_kept;
     choices_ = read_choices(model_, step_.front(), layer_count_);
-    savings_ = ordered_savings(choices_);
-    // More savings do not always take less: what is computed again takes memory, too. So the levels are tried
-    // in turn, and within the first that fits there are only equal savings, layer after layer.
-    std::uint64_t least = best.predicted_peak_bytes;
-    std::size_t too_few = 0;
-    for (const std::size_t level : levels()) {
-      best = with(level);
-      if (best.predicted_peak_bytes <= limit) return fewest(too_few, level, limit, best);
-      least = std::min(least, best.predicted_peak_bytes);
-      too_few = level;
-    }
-    throw MemoryLimitTooLow(
-        fmt::format(
-            "a training step takes at least {}, of which {} are there before it: more than the limit of {}; "
-            "lower the batch size or the sequence length, or raise the limit",
-            format_bytes(static_cast<std::int64_t>(bounds_.own + least)),
-            format_bytes(static_cast<std::int64_t>(bounds_.own + held_bytes_)),
-            format_bytes(static_cast<std::int64_t>(bounds_.limit))),
-        bounds_.own + least);
-  }
-
- private:
-  /// Numbers of savings after which the price rises; of very many, some, the last among them.
-  std::vector<std::size_t> levels() const {
-    constexpr std::size_t kMost = 16;
-    std::vector<std::size_t> all;
-    for (std::size_t k = 1; k <= savings_.size(); ++k)
-      if (k == savings_.size() || savings_[k].price > savings_[k - 1].price * (1 + 1e-9)) all.push_back(k);
-    const std::size_t stride = all.size() / kMost + 1;
-    std::vector<std::size_t> some;
-    for (std::size_t k = all.size(); k > 0; k -= std::min(k, stride)) some.push_back(all[k - 1]);
-    return {some.rbegin(), some.rend()};
-  }
-
-  /// The choice with the fewest savings that fits, between a number that does not and one that does, whose
-  /// choice is `best`. The model has it then.
-  MemoryChoice fewest(std::size_t too_few, std::size_t enough, std::uint64_t limit, MemoryChoice best) {
-    while (enough - too_few > 1) {
-      const std::size_t middle = too_few + (enough - too_few) / 2;
-      const MemoryChoice choice = with(middle);
-      if (choice.predicted_peak_bytes <= limit) {
-        enough = middle;
-        best = choice;
-      } else {
-        too_few = middle;
-      }
-    }
-    model_.set_checkpointing(layers_with(enough));
-    best.values = values_with(enough);
+    measure_options(all_kept.predicted_peak_bytes);
+    std::optional<Answers> answers = cheapest_within(limit);
+    if (!answers) answers = smallest_within(limit);
+    if (!answers)
+      throw MemoryLimitTooLow(fmt::format("a training step takes at least {}, of which {} are there before "
+                                          "it: more than the limit of {}; "
+                                          "lower the batch size or the sequence length, or raise the limit",
+                                          format_bytes(static_cast<std::int64_t>(bounds_.own + least_)),
+                                          format_bytes(static_cast<std::int64_t>(bounds_.own + held_bytes_)),
+                                          format_bytes(static_cast<std::int64_t>(bounds_.limit))),
+                              bounds_.own + least_);
+    keep_more(*answers, limit);
+    MemoryChoice best = planned(*answers);
+    best.values = values_with(*answers);
     return best;
   }
 
-  std::vector<LayerValue> values_with(std::size_t savings) const {
-    const std::vector<std::size_t> answers = answers_with(savings);
+ private:
+  /// What the layers' answers take, from one plan for each number of an answer, that all layers have: a peak
+  /// is the working bytes of the last layer, whose backward pass comes first, on top of what those before it
+  /// keep. With working bytes come all that is alive then and does not depend on the answers.
+  void measure_options(std::uint64_t peak_of_none) {
+    options_.assign(layer_count_, std::vector<LayerOption>(1));
+    std::size_t most = 1;
+    for (const LayerChoices& layer : choices_) most = std::max(most, layer.answers.size());
+    std::vector<std::int64_t> peaks{static_cast<std::int64_t>(peak_of_none)};
+    for (std::size_t number = 1; number < most; ++number)
+      peaks.push_back(static_cast<std::int64_t>(planned(all_at(number)).predicted_peak_bytes));
+    for (std::size_t i = 0; i < layer_count_; ++i) {
+      const std::vector<KeepAnswer>& own = choices_[i].answers;
+      for (std::size_t number = 1; number < own.size(); ++number)
+        options_[i].push_back({.kept_bytes = own[number].bytes, .seconds = own[number].seconds});
+      // The difference between the first two plans is what the layers keep more of what is stored at all.
+      if (own.size() > 1)
+        options_[i][0].kept_bytes = own[1].bytes + std::max<std::int64_t>(0, peaks[0] - peaks[1]) /
+                                                       static_cast<std::int64_t>(layer_count_);
+    }
+    for (std::size_t number = 0; number < most; ++number) {
+      std::int64_t before_last = 0;
+      for (std::size_t i = 0; i + 1 < layer_count_; ++i)
+        before_last += options_[i][std::min(number, options_[i].size() - 1)].kept_bytes;
+      for (std::vector<LayerOption>& own : options_) {
+        if (number < own.size())
+          own[number].working_bytes = std::max<std::int64_t>(0, peaks[number] - before_last);
+      }
+    }
+  }
+
+  Answers all_at(std::size_t number) const {
+    Answers answers(layer_count_, 0);
+    for (std::size_t i = 0; i < layer_count_; ++i) {
+      const std::size_t count = choices_[i].answers.size();
+      answers[i] = count == 0 ? 0 : std::min(number, count - 1);
+    }
+    return answers;
+  }
+
+  /// The cheapest answers whose plan fits: where a plan takes more than was reckoned, less is asked for.
+  std::optional<Answers> cheapest_within(std::uint64_t limit) {
+    constexpr int kMostTries = 6;
+    auto asked = static_cast<std::int64_t>(limit);
+    for (int tried = 0; tried < kMostTries; ++tried) {
+      std::optional<Answers> answers = cheapest_options(options_, asked);
+      if (!answers) break;
+      const std::uint64_t peak = planned(*answers).predicted_peak_bytes;
+      if (peak <= limit) return answers;
+      asked -= static_cast<std::int64_t>(peak - limit);
+    }
+    return std::nullopt;
+  }
+  /// The answers of the lowest peak, if they fit: those that are reckoned to have it, or one number for all.
+  std::optional<Answers> smallest_within(std::uint64_t limit) {
+    std::vector<Answers> candidates{smallest_options(options_)};
+    std::size_t most = 1;
+    for (const LayerChoices& layer : choices_) most = std::max(most, layer.answers.size());
+    for (std::size_t number = 1; number < most; ++number) candidates.push_back(all_at(number));
+    for (const Answers& answers : candidates) {
+      if (planned(answers).predicted_peak_bytes <= limit) return answers;
+    }
+    return std::nullopt;
+  }
+  /// Keeps more of a layer as long as the plan fits, from the last one on: at the peak, in its backward pass,
+  /// its values are alive whether they were kept or not.
+  void keep_more(Answers& answers, std::uint64_t limit) {
+    for (std::size_t layer = layer_count_; layer-- > 0;) {
+      const std::size_t before = answers[layer];
+      while (answers[layer] > 0) {
+        --answers[layer];
+        if (planned(answers).predicted_peak_bytes <= limit) continue;
+        ++answers[layer];
+        break;
+      }
+      if (answers[layer] == before && before > 0) return;
+    }
+  }
+
+  std::vector<LayerValue> values_with(const Answers& answers) const {
     std::vector<LayerValue> values;
     for (std::size_t i = 0; i < layer_count_; ++i) {
       if (answers[i] == 0) continue;
@@ -190,31 +216,22 @@ class Search {
     return values;
   }
 
-  std::vector<std::size_t> answers_with(std::size_t savings) const {
-    std::vector<std::size_t> answers(layer_count_, 0);
-    for (std::size_t k = 0; k < savings; ++k) answers[savings_[k].layer] = savings_[k].answer;
-    return answers;
-  }
-
-  Layers layers_with(std::size_t savings) const {
-    const std::vector<std::size_t> answers = answers_with(savings);
-    Layers layers(layer_count_);
-    for (std::size_t i = 0; i < layer_count_; ++i)
-      if (answers[i] > 0) layers[i] = keep_at(choices_[i].answers[answers[i]].kept);
-    return layers;
-  }
-
-  MemoryChoice with(std::size_t savings) {
-    const std::vector<std::size_t> answers = answers_with(savings);
+  /// The step with these answers, which the model has then.
+  MemoryChoice planned(const Answers& answers) {
     double again = 0, all = 0;
+    Layers layers(layer_count_);
     for (std::size_t i = 0; i < layer_count_; ++i) {
       const std::vector<KeepAnswer>& own = choices_[i].answers;
       if (own.empty()) continue;
       all += own.back().seconds;
-      if (answers[i] > 0) again += own[answers[i]].seconds;
+      if (answers[i] == 0) continue;
+      again += own[answers[i]].seconds;
+      layers[i] = keep_at(own[answers[i]].kept);
     }
     const auto checkpointed = std::ranges::count_if(answers, [](std::size_t answer) { return answer > 0; });
-    return planned(layers_with(savings), checkpointed, all > 0 ? again / all : 0);
+    MemoryChoice choice = planned(std::move(layers), checkpointed, all > 0 ? again / all : 0);
+    least_ = std::min(least_, choice.predicted_peak_bytes);
+    return choice;
   }
 
   MemoryChoice planned(Layers layers, std::int64_t checkpointed, double recomputed) {
@@ -236,8 +253,9 @@ class Search {
   MemoryBounds bounds_;
   std::size_t layer_count_;
   std::uint64_t held_bytes_ = 0;
+  std::uint64_t least_ = std::numeric_limits<std::uint64_t>::max();  // peak of the plans made
   std::vector<LayerChoices> choices_;
-  std::vector<Saving> savings_;
+  std::vector<std::vector<LayerOption>> options_;  // of each layer, one an answer
 };
 
 }  // namespace

@@ -77,10 +77,11 @@ void checkpoint_all_layers(CausalLM& model);
 /// Chooses for `model` (CausalLM::set_checkpointing) by planning the evaluations of a step: the predicted
 /// peak is that of the planner.
 ///
-/// Automatic: each layer has the answers of convex_answers() to choose from. The one step that frees the most
-/// bytes for the least time is taken first, of equal ones that of the earliest layer, whose values wait the
-/// longest; as many steps as the limit asks for, and no more. Throws MemoryLimitTooLow that says the least
-/// that would do where the limit is below it; nothing is changed then.
+/// Automatic: each layer has the answers of convex_answers() to choose from. What they take is read from one
+/// plan of the step for each answer that all layers have; the cheapest combination is that of
+/// cheapest_options(), proved by a plan of its own; and where that leaves room, more is kept of the last
+/// layers. Throws MemoryLimitTooLow that says the least that would do where the limit is below it; nothing is
+/// changed then.
 MemoryChoice choose_checkpointing(CausalLM& model, std::span<const StepGraph> step, Checkpointing how,
                                   const MemoryBounds& bounds);
 

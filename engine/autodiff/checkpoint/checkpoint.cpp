@@ -143,14 +143,19 @@ Cotangents CheckpointRule::pull_back(const Call& call, std::span<const LazyTenso
   ends.insert(ends.end(), d.along.begin(), d.along.end());
   const Snapshot backward = take_snapshot(gradients, ends, Targets::end_walk);
   std::vector<bool> kept(d.s.entries.size(), false);
+  std::vector<LazyTensor> after(cotangents.begin(), cotangents.end());
   if (!keep_.is_nothing()) {
     std::vector<bool> is_needed(d.s.entries.size(), false);
     for (std::size_t k = 0; k < entries.size(); ++k) is_needed[entries[k]] = backward.targets[k] >= 0;
     const InnerValues inner = inner_values(d.s, is_needed);
     const std::vector<bool> chosen = keep_(inner.values);
-    for (std::size_t i = 0; i < chosen.size(); ++i) kept[inner.entries[i]] = chosen[i];
+    for (std::size_t i = 0; i < chosen.size(); ++i) {
+      kept[inner.entries[i]] = chosen[i];
+      // Nothing of what is written here may read it, but the gradients of an attention do.
+      if (chosen[i] && inner.values[i].is_attention_result) after.push_back(inner.values[i].tensor);
+    }
   }
-  const std::vector<LazyTensor> read = kept_or_again(d.s, kept, cotangents);
+  const std::vector<LazyTensor> read = kept_or_again(d.s, kept, after);
   std::vector<LazyTensor> again(backward.entries.size());
   for (std::size_t k = 0; k < entries.size(); ++k) {
     if (backward.targets[k] >= 0) again[static_cast<std::size_t>(backward.targets[k])] = read[entries[k]];

@@ -25,11 +25,17 @@ bool is_pointwise(const Snapshot::Entry& entry) {
   }
 }
 
-/// Marks what is between the two products around a softmax, the first of them included. Without two products
-/// it is a softmax of its own, and nothing is marked.
+/// Marks what is between the two products around a softmax, the first of them included, and the second ones
+/// as results. Without two products it is a softmax of its own, and nothing is marked.
 class AttentionMarks {
  public:
-  explicit AttentionMarks(const Snapshot& s) : s_(s), marks_(s.entries.size()), readers_(s.entries.size()) {
+  AttentionMarks(const Snapshot& s, const std::vector<bool>& is_needed)
+      : s_(s),
+        is_needed_(is_needed),
+        marks_(s.entries.size()),
+        results_(s.entries.size()),
+        reads_result_(s.entries.size()),
+        readers_(s.entries.size()) {
     for (std::uint32_t i = 0; i < s.entries.size(); ++i) {
       for (const std::uint32_t input : s.entries[i].inputs) readers_[input].push_back(i);
     }
@@ -38,7 +44,10 @@ class AttentionMarks {
       if (const auto softmax = read_softmax(s, i)) mark(i, softmax->x);
     }
   }
-  bool operator[](std::uint32_t i) const { return marks_[i]; }
+  bool is_inside(std::uint32_t i) const { return marks_[i]; }
+  bool is_result(std::uint32_t i) const { return results_[i]; }
+  /// The gradients of an attention read its result, too, whenever they read its inside.
+  bool is_needed(std::uint32_t i) const { return is_needed_[i] || reads_result_[i]; }
 
  private:
   void mark(std::uint32_t result, std::uint32_t scores) {
@@ -47,7 +56,7 @@ class AttentionMarks {
     // Everything that reads the scores, up to the products with the values.
     std::vector<std::uint32_t> open{inside};
     std::vector<bool> seen(s_.entries.size());
-    bool ends_in_product = false;
+    std::vector<std::uint32_t> ends;
     while (!open.empty()) {
       const std::uint32_t at = open.back();
       open.pop_back();
@@ -55,7 +64,7 @@ class AttentionMarks {
         if (seen[reader] || !s_.entries[reader].depends) continue;
         seen[reader] = true;
         if (is_product_entry(s_.entries[reader])) {
-          ends_in_product = true;
+          ends.push_back(reader);
         } else if (is_pointwise(s_.entries[reader])) {
           inside.push_back(reader);
           open.push_back(reader);
@@ -64,8 +73,16 @@ class AttentionMarks {
         }
       }
     }
-    if (!ends_in_product || !seen[result]) return;
-    for (const std::uint32_t i : inside) marks_[i] = true;
+    if (ends.empty() || !seen[result]) return;
+    bool is_read = false;
+    for (const std::uint32_t i : inside) {
+      marks_[i] = true;
+      is_read = is_read || is_needed_[i];
+    }
+    for (const std::uint32_t i : ends) {
+      results_[i] = true;
+      reads_result_[i] = is_read;
+    }
   }
 
   /// Adds what the scores come from, up to the product of queries and keys, and that one.
@@ -83,21 +100,27 @@ class AttentionMarks {
   }
 
   const Snapshot& s_;
+  const std::vector<bool>& is_needed_;
   std::vector<bool> marks_;
+  std::vector<bool> results_;
+  std::vector<bool> reads_result_;
   std::vector<std::vector<std::uint32_t>> readers_;
 };
 
 }  // namespace
 
 InnerValues inner_values(const Snapshot& s, const std::vector<bool>& is_needed) {
-  const AttentionMarks in_attention(s);
+  const AttentionMarks attention(s, is_needed);
   InnerValues inner;
   std::vector<std::uint32_t> place(s.entries.size(), 0);
   for (std::uint32_t i = 0; i < s.entries.size(); ++i) {
     const Snapshot::Entry& entry = s.entries[i];
     if (!entry.depends || entry.is_target || entry.tensor.node().is_call()) continue;
-    InnerValue value{
-        .tensor = entry.tensor, .inputs = {}, .is_needed = is_needed[i], .is_in_attention = in_attention[i]};
+    InnerValue value{.tensor = entry.tensor,
+                     .inputs = {},
+                     .is_needed = attention.is_needed(i),
+                     .is_in_attention = attention.is_inside(i),
+                     .is_attention_result = attention.is_result(i)};
     for (const std::uint32_t input : entry.inputs) {
       const Snapshot::Entry& from = s.entries[input];
       if (from.depends && !from.is_target && !from.tensor.node().is_call())

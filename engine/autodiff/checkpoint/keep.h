@@ -17,10 +17,13 @@ namespace caldera {
 struct InnerValue {
   LazyTensor tensor;
   std::vector<std::uint32_t> inputs;  ///< which inner values it is computed from, arguments left out
-  bool is_needed = false;             ///< the backward pass reads it
+  bool is_needed = false;             ///< the backward pass reads it; of an attention, its result too
   /// It lies inside of an attention, between the product of queries and keys, that one included, and the
   /// product with the values: a plan that computes attention by tiles never has it whole.
   bool is_in_attention = false;
+  /// It is such a product with the values. Where it is kept, the gradients compute no row of the attention
+  /// anew, as what they need of each row is kept with it (two numbers).
+  bool is_attention_result = false;
 };
 
 /// Chooses what is kept. A value type; what it calls must be as thread-safe as the function that it is for.

@@ -170,11 +170,14 @@ std::vector<KeepCost> keep_costs(std::span<const InnerValue> values) {
     const Node& node = value.tensor.node();
     const bool is_view = shares_memory(node.kind());
     const double bytes = bytes_of(value.tensor);
-    costs.push_back({.bytes = static_cast<std::int64_t>(bytes),
-                     .seconds = is_view ? 0 : product_flops(node) / kFlopsPerSecond + bytes / kBytesPerSecond,
-                     .inputs = value.inputs,
-                     .is_needed = value.is_needed,
-                     .may_be_kept = !is_view && !value.is_in_attention});
+    // An attention is computed as one, by tiles: what it costs is counted where its result is.
+    const double flops = (value.is_attention_result ? 2 : 1) * product_flops(node);
+    costs.push_back(
+        {.bytes = static_cast<std::int64_t>(bytes),
+         .seconds = is_view || value.is_in_attention ? 0 : flops / kFlopsPerSecond + bytes / kBytesPerSecond,
+         .inputs = value.inputs,
+         .is_needed = value.is_needed,
+         .may_be_kept = !is_view && !value.is_in_attention});
   }
   return costs;
 }

@@ -69,10 +69,10 @@ void place_in_order(Plan& plan, const StepGraph& graph) {
   plan_barriers(plan);
 }
 
-void order_and_place(Plan& plan) {
+void order_and_place(Plan& plan, bool barriers_cost) {
   const StepGraph graph(plan);
   place_in_order(plan, graph);
-  move_side_by_side(plan, graph);
+  if (barriers_cost) move_side_by_side(plan, graph);
 }
 
 }  // namespace caldera

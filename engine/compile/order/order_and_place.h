@@ -13,8 +13,8 @@ namespace caldera {
 /// barriers, and then, if there are more of these than depth_of(plan) less one, tries orders with the
 /// dispatches side by side and memory planned so that what is reused adds no barrier. Those take more memory,
 /// as what runs together is alive together; where it would be more than limits.h allows, the plan stays in
-/// the order that it has.
-void order_and_place(Plan& plan);
+/// the order that it has, and so does one for a device on which `barriers_cost` nothing.
+void order_and_place(Plan& plan, bool barriers_cost = true);
 
 /// Places and barriers alone, for the order that the plan has.
 void place_in_order(Plan& plan, const StepGraph& graph);

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/compile/order/shift_steps.h"
 #include "engine/compile/order/step_graph.h"
 
 namespace caldera {
@@ -245,12 +246,16 @@ void schedule(Plan& plan) {
   if (peak == least) return;
 
   bool changed = false;
-  const auto consider = [&](Order order) {
+  const auto take_if_lower = [&](Order order) {
     const std::int64_t its_peak = order.size() == graph.size() ? peak_of(graph, order) : peak;
     if (its_peak >= peak) return;
     peak = its_peak;
     best = std::move(order);
     changed = true;
+  };
+  const auto consider = [&](Order order) {
+    if (order.size() == graph.size()) take_if_lower(shift_steps(graph, order));
+    take_if_lower(std::move(order));
   };
   consider(greedy(graph, graph.successors, graph.predecessors, Tie::earliest));
   if (peak > least) consider(greedy(graph, graph.successors, graph.predecessors, Tie::newest));

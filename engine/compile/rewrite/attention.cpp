@@ -6,6 +6,7 @@
 
 #include "engine/compile/program/program_builder.h"
 #include "engine/compile/rewrite/attention_patterns.h"
+#include "engine/compile/rewrite/equal_values.h"
 #include "engine/plan/steps/attention.h"
 
 namespace caldera {
@@ -22,7 +23,7 @@ const OpDef kPermute{.name = "permute_dims", .kind = OpClass::permute};
 class AttentionFinder {
  public:
   explicit AttentionFinder(const Program& program)
-      : program_(program), uses_(count_uses(program)), match_(program), build_(program) {
+      : program_(program), uses_(count_uses(program)), match_(program), build_(program), equal_(program) {
     // Each kind is found from those before it, wherever in the program they stand.
     for (auto note : {&AttentionFinder::note_softmax, &AttentionFinder::note_value,
                       &AttentionFinder::note_score_gradient, &AttentionFinder::note_key_gradient}) {
@@ -31,6 +32,7 @@ class AttentionFinder {
       }
       if (softmax_.empty()) return;
     }
+    note_kept();
   }
 
   bool found() const { return !softmax_.empty(); }
@@ -47,6 +49,7 @@ class AttentionFinder {
   struct Value {
     Id v;
     DType type;
+    Id product = kNoRoot;  // where it is that of the forward pass
   };
 
   /// The cotangent of a score, dS = P (dP - sum(P dP)), with dP = go v^T.
@@ -80,11 +83,31 @@ class AttentionFinder {
   void note_value(Id i) {
     if (!match_.is_product(i)) return;
     const Id p = match_.behind_casts(match_.in(i, 0));
-    if (softmax_.count(p) > 0) value_[p] = {match_.in(i, 1), match_.node(i).dtype};
+    if (softmax_.count(p) > 0) value_[p] = {match_.in(i, 1), match_.node(i).dtype, i};
   }
   void note_score_gradient(Id i) {
     if (!match_.is(i, ScalarOp::mul)) return;
     if (const auto grad = score_grad(i)) grads_.emplace(i, *grad);
+  }
+
+  /// Finds, for a softmax that is computed again behind a barrier, the one of the forward pass, where the
+  /// product of that one is kept: what a gradient needs of each row is there, too.
+  void note_kept() {
+    std::vector<bool> is_kept(program_.nodes.size(), false);
+    for (Id i = 0; i < program_.nodes.size(); ++i) {
+      if (uses_[i] == 0 || !match_.is(i, OpClass::barrier)) continue;
+      for (const Id input : program_.inputs_of(i)) is_kept[input] = true;
+    }
+    std::vector<Id> kept;  // softmaxes
+    for (const auto& [p, value] : value_) {
+      if (is_kept[value.product]) kept.push_back(p);
+    }
+    for (const auto& [ds, g] : grads_) {
+      for (const Id p : kept) {
+        if (p >= g.softmax || !equal_(g.softmax, p) || !equal_(g.value.v, value_.at(p).v)) continue;
+        kept_[g.softmax] = value_.at(p).product;
+      }
+    }
   }
 
   bool fits(const Softmax& s) const {
@@ -209,7 +232,10 @@ class AttentionFinder {
     if (!e || !build(raw_grad, depth + 1) || !build(g.value.v, depth + 1) || !build(g.go, depth + 1))
       return {};
     const std::uint32_t origin = match_.node(raw_grad).origin;
-    const Id o = forward(s, g.value);
+    const auto kept = kept_.find(g.softmax);
+    const bool is_kept = kept != kept_.end() && build(kept->second, depth + 1) &&
+                         build_.node(build_.at(kept->second)).op == &kAttention;
+    const Id o = is_kept ? build_.at(kept->second) : forward(s, g.value);
     const Id go = build_.at(g.go);
     const Shape row = like(s, extent(o, -2), 1);
     const Id highest = build_.make(kOther, DType::f32, row, {1}, {o}, origin);
@@ -314,7 +340,9 @@ class AttentionFinder {
   std::map<Id, Value> value_;  // of a softmax
   std::map<Id, ScoreGrad> grads_;
   std::map<Id, Id> raw_grad_;  // of the cotangent of a score: that of the raw product, for the keys
+  std::map<Id, Id> kept_;      // of a softmax that is computed again: the product of the forward pass
   std::vector<Id> pending_;
+  EqualValues equal_;
 };
 
 }  // namespace

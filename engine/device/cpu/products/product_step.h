@@ -103,6 +103,7 @@ class PreparedProduct {
   std::int64_t batches_ = 1;
   std::int64_t row_block_ = 0;  // rows of C a task
   std::int64_t row_blocks_ = 1;
+  bool shares_rows_ = false;          // threads take row blocks
   std::vector<Segment> segments_;     // those with k > 0; none: C is zero
   Matrix c_;                          // without an epilogue
   std::optional<Epilogue> epilogue_;  // over batch..., m, n

@@ -211,11 +211,11 @@ void PreparedProduct::run_range(const RunContext& context, std::int64_t begin, s
 
 void PreparedProduct::run(const RunContext& context) const {
   if (m_ == 0 || n_ == 0 || batches_ == 0) return;
-  // Many matrices: some to each thread, where OpenBLAS finds itself in a parallel region and stays on it. Few
-  // or large ones: OpenBLAS's own threads, if the work is worth their waking.
+  // Many matrices or rows: some to each thread, where OpenBLAS finds itself in a parallel region and stays on
+  // it. Few or large ones: OpenBLAS's own threads, if the work is worth their waking.
   const bool blas = std::any_of(segments_.begin(), segments_.end(),
                                 [](const Segment& s) { return s.method != Method::product; });
-  const bool spread = !blas || m_ * n_ * k_ < kLargeProduct;
+  const bool spread = !blas || shares_rows_ || m_ * n_ * k_ < kLargeProduct;
   const std::int64_t tasks = batches_ * row_blocks_;
   const int threads = spread ? threads_for(nanoseconds_, tasks) : 1;
   std::optional<BlasThreads> inside;
