@@ -79,7 +79,8 @@ constexpr std::array<Pass, 15> kPasses{{
     {"lower", Form::plan, kFuses, [](Compilation& c) { lower(c.plan, c.traits); }},
     {"optional_outputs", Form::plan, kAlways,
      [](Compilation& c) { add_optional_outputs(c.plan, c.given.optional_outputs); }},
-    {"order_and_place", Form::plan, kAlways, [](Compilation& c) { order_and_place(c.plan, c.traits.barriers_cost); }},
+    {"order_and_place", Form::plan, kAlways,
+     [](Compilation& c) { order_and_place(c.plan, c.traits.barriers_cost); }},
     {"finish", Form::plan, kFuses, [](Compilation& c) { finish_steps(c.plan); }},
     {"donations", Form::plan, kAlways, [](Compilation& c) { find_donations(c.plan); }},
 }};

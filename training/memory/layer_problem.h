@@ -10,7 +10,7 @@
 
 namespace caldera {
 
-/// What a layer may do between its forward and its backward pass.
+/// Names one thing that a layer may do between its forward and its backward pass.
 struct LayerOption {
   std::int64_t kept_bytes = 0;  ///< that wait for its backward pass
   std::int64_t working_bytes =

@@ -158,7 +158,7 @@ class Search {
     return answers;
   }
 
-  /// The cheapest answers whose plan fits: where a plan takes more than was reckoned, less is asked for.
+  /// The cheapest answers whose plan fits: where a plan takes more than the estimate, less is asked for.
   std::optional<Answers> cheapest_within(std::uint64_t limit) {
     constexpr int kMostTries = 6;
     auto asked = static_cast<std::int64_t>(limit);
@@ -171,7 +171,7 @@ class Search {
     }
     return std::nullopt;
   }
-  /// The answers of the lowest peak, if they fit: those that are reckoned to have it, or one number for all.
+  /// The answers of the lowest peak, if they fit: those that are estimated to have it, or one number for all.
   std::optional<Answers> smallest_within(std::uint64_t limit) {
     std::vector<Answers> candidates{smallest_options(options_)};
     std::size_t most = 1;

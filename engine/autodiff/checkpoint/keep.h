@@ -22,7 +22,7 @@ struct InnerValue {
   /// product with the values: a plan that computes attention by tiles never has it whole.
   bool is_in_attention = false;
   /// It is such a product with the values. Where it is kept, the gradients compute no row of the attention
-  /// anew, as what they need of each row is kept with it (two numbers).
+  /// again, as what they need of each row is kept with it (two numbers).
   bool is_attention_result = false;
 };
 
