@@ -34,8 +34,8 @@ const OpDef& op_of(const ControlLayout& layout) {
 
 void mix(const ControlLayout& layout, Hash128& hash) {
   hash.mix(static_cast<std::uint64_t>(layout.kind) | (layout.is_backwards ? 256U : 0U));
-  for (const std::uint64_t count :
-       {layout.carries, layout.slices, layout.constants, layout.states, layout.stacked})
+  for (const std::uint64_t count : {layout.carries, layout.slices, layout.constants, layout.states,
+                                    layout.lists, layout.stacked, layout.listed})
     hash.mix(count);
   hash.mix(static_cast<std::uint64_t>(layout.turns));
   hash.mix(static_cast<std::uint64_t>(layout.snapshots));
@@ -69,26 +69,35 @@ std::vector<std::uint32_t> Constants::add(std::span<const LazyTensor> captured) 
 
 namespace {
 
-/// Leaves out the slices and constants that no part reads: with them goes what they are computed from.
+/// Leaves out the slices, constants and lists that no part reads: with them goes what they are computed from.
 /// Returns those inputs that stay.
 std::vector<LazyTensor> without_unread(std::span<const LazyTensor> inputs, ControlLayout& layout,
                                        std::vector<ControlPart>& parts) {
-  const std::uint32_t first = layout.carries, last = first + layout.slices + layout.constants;
-  std::vector<bool> is_read(inputs.size(), true);
-  std::fill(is_read.begin() + first, is_read.begin() + last, false);
+  const ControlLayout all = layout;
+  const std::uint32_t first_constant = all.carries + all.slices, first_state = first_constant + all.constants;
+  std::vector<bool> is_read(all.parameters(), true);
+  std::fill(is_read.begin() + all.carries, is_read.begin() + first_state, false);
+  std::fill(is_read.begin() + all.first_list(), is_read.end(), false);
   for (const ControlPart& part : parts) {
     for (const std::uint32_t parameter : part.parameters) is_read[parameter] = true;
   }
-  const std::uint32_t first_constant = first + layout.slices;
-  std::vector<std::uint32_t> now(inputs.size());
+  std::vector<std::uint32_t> now(is_read.size());
   std::vector<LazyTensor> kept;
-  for (std::uint32_t i = 0; i < inputs.size(); ++i) {
-    now[i] = static_cast<std::uint32_t>(kept.size());
-    if (is_read[i])
-      kept.push_back(inputs[i]);
-    else
-      --(i < first_constant ? layout.slices : layout.constants);
+  std::uint32_t parameters = 0;
+  for (std::uint32_t p = 0; p < is_read.size(); ++p) {
+    now[p] = parameters;
+    const bool is_list = p >= all.first_list();
+    if (is_read[p]) {
+      ++parameters;
+      const auto own = is_list ? inputs.subspan(all.list_begin(p - all.first_list()), all.tensors_of_a_list())
+                               : inputs.subspan(p, 1);
+      kept.insert(kept.end(), own.begin(), own.end());
+    } else {
+      --(is_list ? layout.lists : p < first_constant ? layout.slices : layout.constants);
+    }
   }
+  const auto selector = inputs.subspan(all.list_begin(all.lists));
+  kept.insert(kept.end(), selector.begin(), selector.end());
   for (ControlPart& part : parts) {
     for (std::uint32_t& parameter : part.parameters) parameter = now[parameter];
   }

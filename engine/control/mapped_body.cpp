@@ -1,5 +1,7 @@
 #include "engine/control/mapped_body.h"
 
+#include <algorithm>
+
 #include "engine/autodiff/batching.h"
 #include "engine/autodiff/mapping.h"
 #include "engine/autodiff/snapshot.h"
@@ -59,6 +61,17 @@ std::vector<LazyTensor> placed(std::span<const Batched> values, const std::vecto
   for (std::size_t i = 0; i < values.size(); ++i)
     out.push_back(is_mapped[first + i] ? with_mapped_axis(values[i], examples) : values[i].value);
   return out;
+}
+
+std::vector<std::vector<LazyTensor>> placed_lists(std::span<const Batched> listed, std::size_t turns,
+                                                  std::int64_t examples, std::vector<bool>& is_mapped) {
+  std::vector<std::vector<LazyTensor>> lists;
+  for (; !listed.empty(); listed = listed.subspan(turns)) {
+    const auto list = listed.first(turns);
+    is_mapped.push_back(std::ranges::any_of(list, &Batched::is_mapped));
+    lists.push_back(placed(list, std::vector<bool>(turns, is_mapped.back()), examples));
+  }
+  return lists;
 }
 
 LazyTensor turns_in_front(const Batched& x) { return x.is_mapped ? swapaxes(x.value, 0, 1) : x.value; }

@@ -32,6 +32,11 @@ std::vector<Batched> flagged(std::span<const LazyTensor> values, const std::vect
 std::vector<LazyTensor> placed(std::span<const Batched> values, const std::vector<bool>& is_mapped,
                                std::int64_t examples, std::size_t first = 0);
 
+/// Returns lists of `turns` tensors each: where some of a list are mapped, with the mapped axis in all of
+/// them. Appends to `is_mapped` which lists these are.
+std::vector<std::vector<LazyTensor>> placed_lists(std::span<const Batched> listed, std::size_t turns,
+                                                  std::int64_t examples, std::vector<bool>& is_mapped);
+
 /// Returns what is stacked along axis 0 or gone through, with that axis in front of the mapped one; and the
 /// other way round.
 LazyTensor turns_in_front(const Batched& x);

@@ -8,6 +8,7 @@
 #include "engine/base/error.h"
 #include "engine/control/control_node.h"
 #include "engine/control/derivatives.h"
+#include "engine/control/lists.h"
 #include "engine/control/mapped_body.h"
 #include "ops/core/arithmetic.h"
 #include "ops/core/comparison.h"
@@ -21,12 +22,7 @@ void append(std::vector<LazyTensor>& to, std::span<const LazyTensor> more) {
   to.insert(to.end(), more.begin(), more.end());
 }
 
-/// The type of one turn's slice of a tensor.
-LazyTensor slice_like(const LazyTensor& x) {
-  return empty(Shape(Dims(std::span(x.shape().begin() + 1, x.shape().end()))), x.dtype(), x.device());
-}
-
-/// The reversal of values and tangents.
+/// The reversal of values and tangents, of a loop whose count of turns is not known: it has no lists.
 ReversalCall with_tangents_of(const ReversalPtr& reversal, std::span<const LazyTensor> arguments,
                               std::span<const LazyTensor> tangents, std::string_view transform) {
   const Reversal& r = *reversal;
@@ -108,12 +104,17 @@ struct MappedReversal {
 };
 
 MappedReversal mapped_of(const Reversal& r, std::span<const Batched> arguments, std::int64_t examples) {
-  const std::size_t own = r.carries + r.slices;
-  const auto given_carries = arguments.first(r.carries);
-  const auto given_slices = arguments.subspan(r.carries, r.slices);
-  const auto given_states = arguments.subspan(own, r.states);
-  const auto of_advance = arguments.subspan(own + r.states, r.advance.captured().size());
-  const auto of_back = arguments.subspan(own + r.states + of_advance.size(), r.back.captured().size());
+  const std::size_t own = r.carries + r.slices + r.lists;  // of the parameters of a body
+  auto rest = arguments;
+  const auto take = [&](std::size_t count) {
+    const auto taken = rest.first(count);
+    rest = rest.subspan(count);
+    return taken;
+  };
+  const auto given_carries = take(r.carries), given_slices = take(r.slices);
+  const auto given_listed = take(r.lists * r.tensors_of_a_list());
+  const auto given_states = take(r.states);
+  const auto of_advance = take(r.advance.captured().size()), of_back = take(r.back.captured().size());
   // Examples may end apart. Then a count of turns goes round, and behind its own end an example keeps what it
   // has.
   const bool ends_apart = r.turns < 0 && arguments.back().is_mapped;
@@ -125,10 +126,17 @@ MappedReversal mapped_of(const Reversal& r, std::span<const Batched> arguments, 
     }
     return flags;
   };
-  std::vector<bool> forward = flags_of({given_carries, given_slices, of_advance});
+  std::vector<bool> forward = flags_of({given_carries, given_slices});
+  const std::vector<std::vector<LazyTensor>> lists =
+      placed_lists(given_listed, r.tensors_of_a_list(), examples, forward);
+  std::vector<bool> backward = forward;
+  const auto add = [](std::vector<bool>& flags, const std::vector<bool>& more) {
+    flags.insert(flags.end(), more.begin(), more.end());
+  };
+  add(forward, flags_of({of_advance}));
+  add(backward, flags_of({given_states, of_back}));
   mark_carried(r.advance, forward, 0, r.carries);
   if (ends_apart) std::fill_n(forward.begin(), r.carries, true);
-  std::vector<bool> backward = flags_of({given_carries, given_slices, given_states, of_back});
   std::copy_n(forward.begin(), r.carries, backward.begin());
   if (ends_apart) std::fill_n(backward.begin() + static_cast<std::ptrdiff_t>(own), r.states, true);
   mark_carried(r.back, backward, own, r.states);
@@ -170,11 +178,13 @@ MappedReversal mapped_of(const Reversal& r, std::span<const Batched> arguments, 
   ReversalCall call{.reversal = {}, .arguments = like};
   for (const Batched& x : given_slices) slices.push_back(turns_in_front(x));
   for (const LazyTensor& x : slices) like.push_back(slice_like(x));
+  for (const std::vector<LazyTensor>& list : lists) like.push_back(list[0]);
   const std::vector<LazyTensor> states = placed(given_states, backward, examples, own);
   Body advance_body(advance, like, r.title);
   append(like, states);
   Body back_body(back, like, r.title);
   append(call.arguments, slices);
+  for (const std::vector<LazyTensor>& list : lists) append(call.arguments, list);
   append(call.arguments, states);
   append(call.arguments, advance_body.captured());
   append(call.arguments, back_body.captured());
@@ -187,8 +197,10 @@ MappedReversal mapped_of(const Reversal& r, std::span<const Batched> arguments, 
                                                             .back = std::move(back_body),
                                                             .carries = carries,
                                                             .slices = r.slices,
+                                                            .lists = r.lists,
                                                             .states = r.states,
                                                             .stacked = r.stacked,
+                                                            .listed = r.listed,
                                                             .turns = r.turns,
                                                             .is_backwards = r.is_backwards,
                                                             .snapshots = r.snapshots,
@@ -227,12 +239,19 @@ class ReversalRule final : public ControlRule {
 
   std::vector<Batched> mapped_results(std::span<const Batched> arguments,
                                       std::int64_t examples) const override {
-    const MappedReversal mapped = mapped_of(*reversal_, arguments, examples);
+    const Reversal& r = *reversal_;
+    const MappedReversal mapped = mapped_of(r, arguments, examples);
     const std::vector<LazyTensor> results = mapped.call.results();
     std::vector<Batched> out;
     for (std::size_t k = 0; k < results.size(); ++k) {
-      out.push_back(k < reversal_->states ? Batched{results[k], mapped.is_mapped[k]}
-                                          : examples_in_front(results[k], mapped.is_mapped[k]));
+      const std::size_t first_listed = r.states + r.stacked;
+      if (k >= first_listed) {
+        const std::size_t list = (k - first_listed) / r.tensors_of_a_list();
+        out.push_back({results[k], mapped.is_mapped[first_listed + list]});
+      } else {
+        out.push_back(k < r.states ? Batched{results[k], mapped.is_mapped[k]}
+                                   : examples_in_front(results[k], mapped.is_mapped[k]));
+      }
     }
     return out;
   }
@@ -251,6 +270,7 @@ ReversalArguments::ReversalArguments(const Reversal& reversal, std::span<const L
   };
   carries = take(reversal.carries);
   slices = take(reversal.slices);
+  listed = take(reversal.lists * reversal.tensors_of_a_list());
   states = take(reversal.states);
   of_advance = take(reversal.advance.captured().size());
   of_back = take(reversal.back.captured().size());
@@ -268,12 +288,16 @@ std::vector<LazyTensor> ReversalCall::values() const {
                              .slices = static_cast<std::uint32_t>(r.slices),
                              .constants = static_cast<std::uint32_t>(constants.tensors().size()),
                              .states = static_cast<std::uint32_t>(r.states),
+                             .lists = static_cast<std::uint32_t>(r.lists),
                              .stacked = static_cast<std::uint32_t>(r.stacked),
+                             .listed = static_cast<std::uint32_t>(r.listed),
                              .turns = r.turns,
                              .snapshots = r.turns > 0 ? std::min(r.snapshots, r.turns) : r.snapshots};
   const std::uint32_t first_constant = layout.carries + layout.slices;
   const std::uint32_t first_state = first_constant + layout.constants;
-  std::vector<std::uint32_t> forward = numbered(first_constant), backward = forward;
+  std::vector<std::uint32_t> forward = numbered(first_constant);
+  for (std::uint32_t l = 0; l < layout.lists; ++l) forward.push_back(layout.first_list() + l);
+  std::vector<std::uint32_t> backward = forward;
   for (const std::uint32_t i : of_advance) forward.push_back(first_constant + i);
   for (std::uint32_t i = 0; i < layout.states; ++i) backward.push_back(first_state + i);
   for (const std::uint32_t i : of_back) backward.push_back(first_constant + i);
@@ -282,12 +306,15 @@ std::vector<LazyTensor> ReversalCall::values() const {
   append(inputs, of.slices);
   append(inputs, constants.tensors());
   append(inputs, of.states);
+  append(inputs, of.listed);
   std::vector<TensorType> types;
   for (const LazyTensor& state : of.states) types.push_back(type_of(state));
-  for (std::size_t k = 0; k < r.stacked; ++k)
-    types.push_back(stacked_type_of(r.back.results()[r.states + k], r.turns));
+  const auto given_back = r.back.results().subspan(r.states);
+  for (std::size_t k = 0; k < r.stacked; ++k) types.push_back(stacked_type_of(given_back[k], r.turns));
+  for (std::size_t k = 0; k < r.listed; ++k)
+    types.insert(types.end(), layout.tensors_of_a_list(), type_of(given_back[r.stacked + k]));
   std::vector<BodyPart> parts{{&r.advance, forward, numbered(r.carries)},
-                              {&r.back, backward, numbered(r.states + r.stacked)}};
+                              {&r.back, backward, numbered(r.states + r.stacked + r.listed)}};
   std::optional<Body> copy;
   if (r.turns < 0) {
     inputs.push_back(arguments.back());
@@ -303,32 +330,41 @@ std::vector<LazyTensor> ReversalCall::results() const {
   return results_of(make_call(std::make_shared<ReversalRule>(reversal), arguments, all), all);
 }
 
-ReversalCall reversal_of(const LoopToReverse& loop, std::span<const LazyTensor> carries,
-                         std::span<const LazyTensor> stacked, std::span<const std::size_t> constants,
-                         std::span<const std::size_t> over, std::string title) {
+ReversalCall reversal_of(const LoopToReverse& loop, const CotangentsOfLoop& along,
+                         const TargetsOfLoop& targets, std::string title) {
   const std::size_t c = loop.init.size(), x = loop.over.size();
+  const std::size_t turns = loop.turns < 0 ? 0 : static_cast<std::size_t>(loop.turns);
   const std::span<const LazyTensor> results = loop.body.results();
   const std::vector<std::size_t> floating = floating_among(loop.init);
-  std::vector<std::size_t> given;  // stacked results with a cotangent
-  for (std::size_t i = 0; i < stacked.size(); ++i) {
-    if (stacked[i].defined()) given.push_back(i);
+  const std::size_t own_lists = loop.listed.empty() ? 0 : loop.listed.size() / turns;
+  std::vector<std::size_t> given;  // results behind the carries that have a cotangent: stacked, listed
+  std::vector<LazyTensor> slices(loop.over.begin(), loop.over.end());
+  for (std::size_t i = 0; i < along.stacked.size(); ++i) {
+    if (!along.stacked[i].defined()) continue;
+    given.push_back(i);
+    slices.push_back(along.stacked[i]);
   }
-  std::vector<std::size_t> targets = floating;
-  for (const std::size_t i : constants) targets.push_back(c + x + i);
-  for (const std::size_t i : over) targets.push_back(c + i);
+  std::vector<std::vector<LazyTensor>> lists = split_lists(loop.listed, turns);
+  for (const GivenList& list : given_lists(along.listed, turns)) {
+    given.push_back(along.stacked.size() + list.number);
+    lists.push_back(list.tensors);
+  }
+  std::vector<std::size_t> wanted = floating;  // parameters of the body
+  for (const std::size_t i : targets.constants) wanted.push_back(c + x + own_lists + i);
+  for (const std::size_t i : targets.over) wanted.push_back(c + i);
+  for (const std::size_t i : targets.lists) wanted.push_back(c + x + i);
 
   ReversalCall call;
   call.arguments.assign(loop.init.begin(), loop.init.end());
-  append(call.arguments, loop.over);
-  std::vector<LazyTensor> like(loop.body.parameters().begin(),
-                               loop.body.parameters().begin() + static_cast<std::ptrdiff_t>(c + x));
-  for (const std::size_t i : given) {
-    like.push_back(results[c + i]);
-    call.arguments.push_back(stacked[i]);
-  }
-  const std::size_t slices = x + given.size();
+  append(call.arguments, slices);
+  for (const std::vector<LazyTensor>& list : lists) append(call.arguments, list);
+  std::vector<LazyTensor> like(loop.init.begin(), loop.init.end());
+  for (const LazyTensor& slice : slices) like.push_back(slice_like(slice));
+  for (const std::vector<LazyTensor>& list : lists) like.push_back(list[0]);
+  const std::size_t first_list = c + slices.size(), first_state = first_list + lists.size();
   const auto parameters_of = [&](std::span<const LazyTensor> all) {
     std::vector<LazyTensor> parameters(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(c + x));
+    append(parameters, all.subspan(first_list, own_lists));
     append(parameters, loop.constants);
     return parameters;
   };
@@ -339,21 +375,23 @@ ReversalCall reversal_of(const LoopToReverse& loop, std::span<const LazyTensor> 
         return next;
       },
       like, title);
-  append(like, carries);
-  append(call.arguments, carries);
-  for (const std::size_t i : constants) {
+  append(like, along.carries);
+  append(call.arguments, along.carries);
+  for (const std::size_t i : targets.constants) {
     like.push_back(loop.constants[i]);
     call.arguments.push_back(zeros_like(loop.constants[i]));
   }
   Body back(
       [&](std::span<const LazyTensor> all) {
-        const auto along = all.subspan(c + x, given.size());
-        const auto state = all.subspan(c + slices);
+        std::vector<LazyTensor> own(all.begin() + static_cast<std::ptrdiff_t>(c + x),
+                                    all.begin() + static_cast<std::ptrdiff_t>(first_list));
+        append(own, all.subspan(first_list + own_lists, lists.size() - own_lists));
+        const auto state = all.subspan(first_state);
         std::vector<LazyTensor> cotangents(results.size());
         for (std::size_t i = 0; i < floating.size(); ++i) cotangents[floating[i]] = state[i];
-        for (std::size_t i = 0; i < given.size(); ++i) cotangents[c + given[i]] = along[i];
+        for (std::size_t i = 0; i < given.size(); ++i) cotangents[c + given[i]] = own[i];
         std::vector<LazyTensor> grads = pulled_back([&](auto values) { return loop.body(values); },
-                                                    parameters_of(all), targets, cotangents, title);
+                                                    parameters_of(all), wanted, cotangents, title);
         for (std::size_t i = floating.size(); i < state.size(); ++i) grads[i] = state[i] + grads[i];
         return grads;
       },
@@ -361,17 +399,20 @@ ReversalCall reversal_of(const LoopToReverse& loop, std::span<const LazyTensor> 
   append(call.arguments, advance.captured());
   append(call.arguments, back.captured());
   if (loop.turns < 0) call.arguments.push_back(loop.turns_value);
-  call.reversal = std::make_shared<const Reversal>(Reversal{.title = std::move(title),
-                                                            .advance = std::move(advance),
-                                                            .back = std::move(back),
-                                                            .carries = c,
-                                                            .slices = slices,
-                                                            .states = carries.size() + constants.size(),
-                                                            .stacked = over.size(),
-                                                            .turns = loop.turns,
-                                                            .is_backwards = loop.is_backwards,
-                                                            .snapshots = loop.snapshots,
-                                                            .as_loops = loop.as_loops});
+  call.reversal =
+      std::make_shared<const Reversal>(Reversal{.title = std::move(title),
+                                                .advance = std::move(advance),
+                                                .back = std::move(back),
+                                                .carries = c,
+                                                .slices = slices.size(),
+                                                .lists = lists.size(),
+                                                .states = along.carries.size() + targets.constants.size(),
+                                                .stacked = targets.over.size(),
+                                                .listed = targets.lists.size(),
+                                                .turns = loop.turns,
+                                                .is_backwards = loop.is_backwards,
+                                                .snapshots = loop.snapshots,
+                                                .as_loops = loop.as_loops});
   return call;
 }
 

@@ -6,40 +6,26 @@
 #include <span>
 #include <vector>
 
+#include "engine/control/scan_types.h"
 #include "engine/graph/lazy_tensor.h"
 
 namespace caldera {
 
-/// Holds what a turn of a scan gives: the carries of the next turn, and what is stacked.
-struct ScanTurn {
-  std::vector<LazyTensor> carry;
-  std::vector<LazyTensor> stacked = {};
-};
-
-/// A turn, given its carries and its slices of the tensors that are gone through.
-using ScanBody =
-    std::function<ScanTurn(std::span<const LazyTensor> carry, std::span<const LazyTensor> slices)>;
-
-struct ScanOptions {
-  std::int64_t turns = -1;     ///< where there are no tensors to go through; otherwise their first extent
-  bool reverse = false;        ///< the last slices first; stacked results stay in the order of the slices
-  std::int64_t snapshots = 0;  ///< for gradients: see scan()
-};
-
-/// Runs `body` for each slice along the first axis of `over`, from the carries `init` on. Returns the last
-/// carries, and the stacked results with a new first axis. It is one node, whose body is planned once,
-/// however many turns there are; memory that a turn needs is that of one turn.
+/// Runs `body` for each slice along the first axis of `over`, from the carries `init` on. It is one node,
+/// whose body is planned once, however many turns there are; memory that a turn needs is that of one turn.
+/// Listed tensors (ScanOptions::lists) are read where they are, and their gradients are listed too.
 ///
 /// A carry keeps its shape and dtype (ShapeError, DTypeError). What `body` captures is the same in every
 /// turn, and differentiated like an argument. `body` is called once, on stand-ins: evaluating what depends on
-/// them is a ValueError, as is a body without a carry, or `over` of different lengths.
+/// them is a ValueError, as is a body without a carry. `over` and lists of different lengths and a list of
+/// different shapes are a ShapeError, one of different types a DTypeError.
 ///
 /// Gradients in reverse keep the carries of all turns, and compute the inside of a turn again from them. With
 /// snapshots s > 0 they keep those of s turns at a time and compute the others again, as few as possible
 /// (binomial checkpointing, Griewank and Walther 2000): r n - C(s + r, s + 1) turns more for n turns, where r
 /// is the least with C(s + r, s) >= n.
 ScanTurn scan(const ScanBody& body, std::span<const LazyTensor> init, std::span<const LazyTensor> over,
-              ScanOptions options = {});
+              const ScanOptions& options = {});
 
 struct ForLoopOptions {
   std::int64_t snapshots = 0;  ///< as ScanOptions::snapshots

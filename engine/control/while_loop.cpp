@@ -113,11 +113,12 @@ class WhileRule final : public ControlRule {
         reversal_of({.body = loop.body,
                      .init = init,
                      .over = {},
+                     .listed = {},
                      .constants = constants,
                      .turns_value = results_of(call.node, call.values).back(),
                      .snapshots = loop.snapshots,
                      .as_loops = &reversal_as_loops},
-                    along, {}, wanted, {}, kTitle)
+                    {along}, {wanted}, kTitle)
             .results();
     Cotangents out;
     for (std::size_t i = 0; i < floating.size(); ++i) out.emplace_back(init[floating[i]], grads[i]);

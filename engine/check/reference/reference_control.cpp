@@ -81,8 +81,10 @@ class Control {
   }
   /// The parameters of a turn: its carries, its slices, and all else as it came.
   std::vector<Bytes> of_turn(std::int64_t turn, std::int64_t turns, const std::vector<Bytes>& carries) const {
-    std::vector<Bytes> all(inputs_.begin(), inputs_.begin() + layout_.parameters());
+    std::vector<Bytes> all(inputs_.begin(), inputs_.begin() + layout_.first_list());
     std::copy_n(carries.begin(), layout_.carries, all.begin());
+    for (std::uint32_t l = 0; l < layout_.lists; ++l)
+      all.push_back(inputs_[layout_.list_begin(l) + static_cast<std::size_t>(place_of(turn, turns))]);
     for (std::size_t i = layout_.carries; i < layout_.carries + layout_.slices; ++i) {
       const auto size = static_cast<std::ptrdiff_t>(inputs_[i].size()) / turns;
       const auto begin = inputs_[i].begin() + place_of(turn, turns) * size;
@@ -92,8 +94,11 @@ class Control {
   }
   /// Takes what a turn gave: the first `carried` of it go round.
   void settle(std::vector<Bytes> given, std::int64_t turn, std::int64_t turns, std::vector<Bytes>& round) {
-    const std::uint32_t carried = layout_.carried();
-    for (std::size_t k = carried; k < given.size(); ++k) {
+    const std::uint32_t carried = layout_.carried(), first_listed = carried + layout_.stacked;
+    for (std::uint32_t k = first_listed; k < given.size(); ++k)
+      results_[layout_.listed_begin(k - first_listed) + static_cast<std::size_t>(place_of(turn, turns))] =
+          given[k];
+    for (std::size_t k = carried; k < std::min<std::size_t>(first_listed, given.size()); ++k) {
       std::copy(given[k].begin(), given[k].end(),
                 results_[k].begin() + place_of(turn, turns) * static_cast<std::ptrdiff_t>(given[k].size()));
     }
@@ -120,7 +125,7 @@ class Control {
     std::vector<Bytes> states(first, first + layout_.states);
     for (std::int64_t turn = turns; turn-- > 0;) {
       std::vector<Bytes> parameters = of_turn(turn, turns, carries[static_cast<std::size_t>(turn)]);
-      std::ranges::copy(states, parameters.end() - layout_.states);
+      std::ranges::copy(states, parameters.begin() + layout_.carries + layout_.slices + layout_.constants);
       settle(part(1, parameters), turn, turns, states);
     }
     std::ranges::copy(states, results_.begin());

@@ -1,5 +1,6 @@
 // Loops and branches: steps that run plans of their own.
 #include <algorithm>
+#include <ranges>
 
 #include "engine/compile/emit/emitter.h"
 #include "engine/compile/program/control_flow.h"
@@ -11,13 +12,11 @@ namespace {
 /// A part that gives those of its results alone that are wanted.
 ControlPlan planned(const ControlPart& part, const std::vector<bool>& wanted, const PartCompiler& compile) {
   Program program = part.program;
-  if (wanted.size() == program.outputs.size()) {
-    std::size_t next = 0;
-    for (std::size_t k = 0; k < wanted.size(); ++k) {
-      if (wanted[k]) program.outputs[next++] = part.program.outputs[k];
-    }
-    program.outputs.resize(next);
+  std::size_t next = 0;
+  for (std::size_t k = 0; k < part.program.outputs.size(); ++k) {
+    if (k >= wanted.size() || wanted[k]) program.outputs[next++] = part.program.outputs[k];
   }
+  program.outputs.resize(next);
   return inner_plan(compile(program), part.parameters, part.numbers);
 }
 
@@ -39,14 +38,14 @@ void Emitter::control(std::uint32_t i) {
     add(placed.buffer, placed.view.offset);
     control.inputs.push_back({flow.inputs[k].dtype, elements});
   }
-  // What goes round is needed; a stacked result only if somebody reads it.
-  const std::uint32_t carried = flow.layout.carried();
-  std::vector<bool> wanted(flow.results.size(), true);
-  for (std::uint32_t k = 0; k < flow.results.size(); ++k) {
-    const auto other = other_.find({i, k});
-    wanted[k] = k == 0 || k < carried || other != other_.end();
-    if (!wanted[k]) continue;
+  // What goes round is needed; a stacked result only if somebody reads it, a listed one if that of any turn
+  // is read.
+  const ControlLayout& layout = flow.layout;
+  const std::uint32_t carried = layout.carried();
+  const auto is_read = [&](std::uint32_t k) { return k == 0 || other_.contains({i, k}); };
+  const auto give = [&](std::uint32_t k) {
     const std::int64_t elements = flow.results[k].shape.get().numel();
+    const auto other = other_.find({i, k});
     if (k == 0)
       add(destination(i), 0);
     else if (other != other_.end())
@@ -54,9 +53,26 @@ void Emitter::control(std::uint32_t i) {
     else
       add(add_buffer(BufferRole::arena, flow.results[k].dtype, elements), 0);
     control.results.push_back({flow.results[k].dtype, elements});
+  };
+  std::vector<bool> wanted(layout.part_results(), true);
+  for (std::uint32_t k = 0; k < carried + layout.stacked; ++k) {
+    wanted[k] = k < carried || is_read(k);
+    if (wanted[k])
+      give(k);
+    else
+      --control.layout.stacked;
   }
-  control.layout.stacked = static_cast<std::uint32_t>(control.results.size()) - carried;
-  for (const ControlPart& part : flow.parts) control.parts.push_back(planned(part, wanted, compile_part_));
+  for (std::uint32_t l = 0; l < layout.listed; ++l) {
+    const auto turns = std::views::iota(layout.listed_begin(l), layout.listed_begin(l + 1));
+    wanted[carried + layout.stacked + l] = std::ranges::any_of(turns, is_read);
+    if (wanted[carried + layout.stacked + l])
+      std::ranges::for_each(turns, give);
+    else
+      --control.layout.listed;
+  }
+  for (std::uint32_t p = 0; p < flow.parts.size(); ++p)
+    control.parts.push_back(
+        planned(flow.parts[p], layout.gives_results(p) ? wanted : std::vector<bool>(), compile_part_));
   for (std::size_t k = 0; k < flow.numbers.size(); ++k) {
     step.scalars.push_back(node(placement_.operand(i, flow.inputs.size() + k).root).slot);
     control.numbers.push_back(flow.numbers[k]);

@@ -34,7 +34,7 @@ ControlRun::ControlRun(const ControlContext& context)
       scalars.push_back(context.run.scalars[static_cast<std::size_t>(step_.scalars[number])]);
     scalars.insert(scalars.end(), part.plan->constants.begin(), part.plan->constants.end());
     if (part.arena_bytes > 0) context.parts[p]->set_arena(in_scratch(control_.scratch.arena));
-    for (std::uint32_t k = 0; k < layout_.parameters(); ++k) bind(p, k, operand(k));
+    for (std::uint32_t k = 0; k < layout_.first_list(); ++k) bind(p, k, operand(k));
   }
 }
 
@@ -104,18 +104,24 @@ void ControlRun::bind_carries(std::size_t part, const Set& carries) {
   for (std::uint32_t k = 0; k < layout_.carries; ++k) bind(part, k, carries[k]);
 }
 
-ControlRun::Slot ControlRun::slice_at(std::size_t k, std::int64_t turn) const {
-  return moved(operand(layout_.carries + k), place_of(turn) * control_.slice_bytes(k));
+ControlRun::Slot ControlRun::at(ControlStep::Place place) const {
+  return moved(operand(place.operand), place.bytes);
 }
 
-ControlRun::Slot ControlRun::result_at(std::size_t part, std::size_t k, std::int64_t turn) const {
+ControlRun::Slot ControlRun::slice_at(std::uint32_t p, std::int64_t turn) const {
+  return at(control_.parameter_at(p, place_of(turn)));
+}
+
+ControlRun::Slot ControlRun::result_at(std::size_t part, std::uint32_t k, std::int64_t turn) const {
   if (!layout_.has_known_turns() && part == 3) return in_scratch(control_.scratch.flag);
-  return moved(operand(control_.inputs.size() + layout_.carries + k),
-               place_of(turn) * control_.stacked_bytes(k));
+  return at(control_.result_at(k, place_of(turn)));
 }
 
 void ControlRun::bind_slices(std::size_t part, std::int64_t turn) {
-  for (std::uint32_t k = 0; k < layout_.slices; ++k) bind(part, layout_.carries + k, slice_at(k, turn));
+  const std::vector<std::uint32_t>& parameters = control_.parts[part].parameters;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (layout_.is_of_turn(parameters[i])) context_.parts[part]->buffers[i] = slice_at(parameters[i], turn);
+  }
 }
 
 void ControlRun::bind_result(std::size_t part, std::size_t k, Slot slot) {
@@ -143,9 +149,8 @@ void ControlRun::run_turn(std::size_t part, std::int64_t turn, const Set& from, 
   bind_carries(part, from);
   bind_slices(part, turn);
   bind_results(part, to);
-  const auto results = static_cast<std::size_t>(control_.parts[part].results.size());
-  for (std::size_t k = layout_.carries; k < results; ++k)
-    bind_result(part, k, result_at(part, k - layout_.carries, turn));
+  const auto results = static_cast<std::uint32_t>(control_.parts[part].results.size());
+  for (std::uint32_t k = layout_.carries; k < results; ++k) bind_result(part, k, result_at(part, k, turn));
   run_part(part);
 }
 
@@ -300,10 +305,8 @@ void ControlRun::back(std::int64_t turn, const Set& at) {
   bind_slices(1, turn);
   for (std::uint32_t k = 0; k < layout_.states; ++k) bind(1, first + k, states_[k]);
   bind_results(1, to);
-  for (std::uint32_t k = 0; k < layout_.stacked; ++k) {
-    const Slot whole = operand(control_.inputs.size() + layout_.states + k);
-    bind_result(1, layout_.states + k, moved(whole, place_of(turn) * control_.stacked_bytes(k)));
-  }
+  for (std::uint32_t k = layout_.states; k < layout_.part_results(); ++k)
+    bind_result(1, k, result_at(1, k, turn));
   run_part(1);
   states_ = to;
 }

@@ -77,9 +77,10 @@ class ControlRun {
   void run_unrolled(std::size_t part, std::int64_t first, std::int64_t count, const Set& from, const Set& to,
                     const Set& other);
   std::int64_t place_of(std::int64_t turn) const { return layout_.is_backwards ? turns_ - 1 - turn : turn; }
-  /// Returns where slice `k` of a turn is, and what a turn of a loop gives behind its carries.
-  Slot slice_at(std::size_t k, std::int64_t turn) const;
-  Slot result_at(std::size_t part, std::size_t k, std::int64_t turn) const;
+  Slot at(ControlStep::Place place) const;
+  /// Returns where parameter `p` of a turn is, a slice or of a list, and where it puts result `k`.
+  Slot slice_at(std::uint32_t p, std::int64_t turn) const;
+  Slot result_at(std::size_t part, std::uint32_t k, std::int64_t turn) const;
 
   void branch();
   void loop_known();

@@ -71,13 +71,13 @@ class Unroller {
       const std::uint32_t parameter = part_.parameters[b];
       if (parameter < layout_.carries)
         return {turn == 0 ? Is::first_carry : carry_behind(turn - 1), parameter, 0};
-      if (parameter < layout_.carries + layout_.slices) return {Is::slice, parameter - layout_.carries, turn};
+      if (layout_.is_of_turn(parameter)) return {Is::slice, parameter, turn};
       return {Is::parameter, parameter, 0};
     }
     if (b < inputs + static_cast<std::uint32_t>(body_.output_count)) {
       const std::uint32_t k = b - inputs;
       if (k < layout_.carries) return {carry_behind(turn), k, 0};
-      return {Is::result, k - layout_.carries, turn};
+      return {Is::result, k, turn};
     }
     return {Is::arena, b, 0};
   }

@@ -16,8 +16,8 @@ struct UnrolledTurns {
     last_carry,    // as it is behind the last turn, and behind every other one before
     middle_carry,  // as it is behind the turns between
     parameter,     // index: of the step; the same in all turns
-    slice,         // index: which; turn
-    result,        // index: of the part, behind the carries; turn
+    slice,         // index: of the step: a slice, or a tensor of a list; turn
+    result,        // index: of the part; turn
     arena,         // index: the buffer of the part's plan
   };
   struct Slot {

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <span>
 
 #include "engine/plan/kernel/fault.h"
 #include "engine/plan/steps/step_form.h"
@@ -59,9 +60,10 @@ std::vector<ControlValue> results_of(const ControlStep& step, std::size_t part) 
       values = carried(states, layout.states);
       break;
   }
-  const bool gives_slices = part == (layout.kind == ControlKind::loop ? 0 : 1);
-  for (std::uint32_t k = 0; gives_slices && k < layout.stacked; ++k)
+  if (!layout.gives_results(static_cast<std::uint32_t>(part))) return values;
+  for (std::uint32_t k = 0; k < layout.stacked; ++k)
     values.push_back(slice_of(step.results[layout.carried() + k], layout.turns));
+  for (std::uint32_t k = 0; k < layout.listed; ++k) values.push_back(step.results[layout.listed_begin(k)]);
   return values;
 }
 
@@ -80,8 +82,8 @@ void check_part(const ControlStep& step, std::size_t part) {
     const std::uint32_t p = bound.parameters[i];
     if (p >= step.layout.parameters()) throw Fault{"a part that reads a parameter that does not exist"};
     const bool is_slice = p >= step.layout.carries && p < step.layout.carries + step.layout.slices;
-    check_value(bound.inputs[i], is_slice ? slice_of(step.inputs[p], step.layout.turns) : step.inputs[p],
-                "input", i);
+    const ControlValue& whole = step.inputs[step.parameter_at(p, 0).operand];
+    check_value(bound.inputs[i], is_slice ? slice_of(whole, step.layout.turns) : whole, "input", i);
   }
   const std::vector<ControlValue> results = results_of(step, part);
   if (bound.results.size() != results.size())
@@ -96,13 +98,23 @@ void check_part(const ControlStep& step, std::size_t part) {
     throw Fault{"a part whose intermediates do not fit into the scratch of its step"};
 }
 
+/// A list begins at `begin`, and is of one type.
+void check_list(std::span<const ControlValue> values, std::uint32_t begin, std::uint32_t count,
+                const char* what) {
+  for (const ControlValue& value : values.subspan(begin, count)) {
+    if (value.dtype != values[begin].dtype || value.elements != values[begin].elements)
+      throw verify::Fault{fmt::format("a list of {} that are not of one type", what)};
+  }
+}
+
 void check_layout(const ControlStep& step) {
   using verify::Fault;
   const ControlLayout& layout = step.layout;
   if (layout.kind > ControlKind::reversal) throw Fault{"a kind of control that does not exist"};
   if (step.inputs.size() != layout.tensors() || step.results.size() != layout.results())
     throw Fault{"inputs or results that are not those of the layout"};
-  if (layout.has_known_turns() ? layout.turns < 1 : layout.slices > 0 || layout.turns != -1)
+  if (layout.has_known_turns() ? layout.turns < 1
+                               : layout.slices + layout.lists + layout.listed > 0 || layout.turns != -1)
     throw Fault{"a count of turns that no loop has"};
   if (layout.kind != ControlKind::branch && !layout.has_known_turns() && layout.stacked > 0)
     throw Fault{"stacked results of a loop whose turns are not known"};
@@ -113,6 +125,10 @@ void check_layout(const ControlStep& step) {
     if (step.inputs[layout.carries + k].elements % layout.turns != 0)
       throw Fault{"slices that are not of one size"};
   }
+  for (std::uint32_t l = 0; l < layout.lists; ++l)
+    check_list(step.inputs, layout.list_begin(l), layout.tensors_of_a_list(), "inputs");
+  for (std::uint32_t l = 0; l < layout.listed; ++l)
+    check_list(step.results, layout.listed_begin(l), layout.tensors_of_a_list(), "results");
 }
 
 }  // namespace
@@ -151,8 +167,18 @@ std::size_t ControlStep::heap_bytes() const {
   return bytes;
 }
 
-std::int64_t ControlStep::stacked_bytes(std::size_t k) const {
-  return results[layout.carried() + k].bytes() / layout.turns;
+ControlStep::Place ControlStep::parameter_at(std::uint32_t p, std::int64_t place) const {
+  if (p >= layout.first_list())
+    return {layout.list_begin(p - layout.first_list()) + static_cast<std::size_t>(place)};
+  const bool is_slice = p >= layout.carries && p < layout.carries + layout.slices;
+  return {p, is_slice ? place * (inputs[p].bytes() / layout.turns) : 0};
+}
+
+ControlStep::Place ControlStep::result_at(std::uint32_t k, std::int64_t place) const {
+  const std::uint32_t first_listed = layout.carried() + layout.stacked;
+  if (k >= first_listed)
+    return {inputs.size() + layout.listed_begin(k - first_listed) + static_cast<std::size_t>(place)};
+  return {inputs.size() + k, place * (results[k].bytes() / layout.turns)};
 }
 
 void ControlStep::plan_scratch() {

@@ -67,9 +67,15 @@ struct ControlStep {
   std::size_t heap_bytes() const;
   void check(verify::StepForm& form) const;
 
-  /// Bytes of what one turn takes of slice `k`, or gives of stacked result `k`.
-  std::int64_t slice_bytes(std::size_t k) const { return inputs[layout.carries + k].bytes() / layout.turns; }
-  std::int64_t stacked_bytes(std::size_t k) const;
+  /// Says in which operand something is, and how many bytes behind its begin.
+  struct Place {
+    std::size_t operand = 0;
+    std::int64_t bytes = 0;
+  };
+  /// Returns where the turn at `place` along the slices gets parameter `p` (a slice, a tensor of a list, or
+  /// what is the same in all turns), and where it gives result `k` of the part (a slice or a listed one).
+  Place parameter_at(std::uint32_t p, std::int64_t place) const;
+  Place result_at(std::uint32_t k, std::int64_t place) const;
   /// Lays out scratch for these parts.
   void plan_scratch();
 };
