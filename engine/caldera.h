@@ -15,6 +15,7 @@
 #include "engine/autodiff/vmap.h"
 #include "engine/base/byte_size.h"
 #include "engine/base/error.h"
+#include "engine/control/chain.h"
 #include "engine/control/cond.h"
 #include "engine/control/scan.h"
 #include "engine/control/while_loop.h"
