@@ -27,6 +27,13 @@ struct LinearHead {
   std::function<LazyTensor(const LazyTensor& products)> finish;  ///< scales and caps; keeps the shape
 };
 
+/// When the layers of a model run as one loop: see CausalLM::set_layers_as_scan.
+enum class LayersAsScan : std::uint8_t {
+  never,
+  checkpointed,  ///< where the model is trained, and all layers are checkpointed and keep nothing
+  always,
+};
+
 /// A family derives from it and says how ids become hidden states and those become logits. Parameter names
 /// are Hugging Face's. Activations have the model's dtype: see set_dtype. One thread at a time uses a model.
 class CausalLM : public Module {
@@ -88,6 +95,14 @@ class CausalLM : public Module {
   void set_checkpointing(std::vector<std::optional<Keep>> layers) { checkpointing_ = std::move(layers); }
   const std::vector<std::optional<Keep>>& checkpointing() const { return checkpointing_; }
 
+  /// Says when layers in a row that are alike run as one loop (engine/control/chain.h): one of them is
+  /// planned, however many there are. Gradients keep the inputs of the layers then, and compute their inside
+  /// again; numbers of 16 bits are rounded where a layer ends. Layers that draw random numbers (dropout) are
+  /// not alike. All run one behind the other with a cache that keeps what they compute, and where some layers
+  /// are checkpointed and others are not, or they keep something.
+  void set_layers_as_scan(LayersAsScan when) { layers_as_scan_ = when; }
+  LayersAsScan layers_as_scan() const { return layers_as_scan_; }
+
   /// Computes in `dtype` (f32, f16 or bf16; see lm/nn/precision.h) from now on. Parameters that are not
   /// trainable are converted to it and evaluated; trainable ones keep their dtype. Throws DTypeError for
   /// another type, or where the device does not compute with it.
@@ -136,8 +151,9 @@ class CausalLM : public Module {
 
   Device device_;
   std::vector<std::optional<Keep>> checkpointing_;  // by layer
-  Weight score_;                                    // "score.weight"
-  std::string module_;                              // in files of a larger model
+  LayersAsScan layers_as_scan_ = LayersAsScan::never;
+  Weight score_;        // "score.weight"
+  std::string module_;  // in files of a larger model
   DType dtype_ = DType::f32;
 };
 

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "engine/autodiff/checkpoint/checkpoint.h"
+#include "engine/control/chain.h"
 #include "lm/nn/feed_forward/gated_mlp.h"
 #include "lm/nn/layers/linear.h"
 #include "lm/nn/norms/rms_norm.h"
@@ -167,6 +170,15 @@ LazyTensor Decoder::embed(const LazyTensor& ids, const TokenPositions& /*positio
                                          : traits_.embedding_multiplier);
 }
 
+Decoder::Inside Decoder::inside_of_layers() const {
+  const auto is_checkpointed = [](const std::optional<Keep>& keep) { return keep.has_value(); };
+  if (!is_training() || std::ranges::none_of(checkpointing(), is_checkpointed)) return Inside::kept;
+  const auto keeps_nothing = [](const std::optional<Keep>& keep) { return keep && keep->is_nothing(); };
+  const bool all =
+      checkpointing().size() >= layers_.size() && std::ranges::all_of(checkpointing(), keeps_nothing);
+  return all ? Inside::computed_again : Inside::differs;
+}
+
 LazyTensor Decoder::hidden_states(const LazyTensor& ids, AttentionCache* cache) {
   if (ids.rank() != 2 || ids.shape(1) == 0)
     throw ShapeError(
@@ -175,12 +187,25 @@ LazyTensor Decoder::hidden_states(const LazyTensor& ids, AttentionCache* cache) 
     throw DTypeError(fmt::format("{}: ids are {}, expected int32", config().architecture, name(ids.dtype())));
   const AttentionContext context = make_attention_context(rotaries_, ids.shape(0), ids.shape(1), cache);
   LazyTensor x = embed(ids, context.positions);
+  std::vector<UnaryFunction> layers;
+  layers.reserve(layers_.size());
   for (std::size_t i = 0; i < layers_.size(); ++i) {
-    const UnaryFunction layer = [&, i](const LazyTensor& a) {
+    layers.emplace_back([&, i](const LazyTensor& a) {
       return layers_[i]->forward(a, context, static_cast<std::int64_t>(i));
-    };
-    const bool is_checkpointed = is_training() && i < checkpointing().size() && checkpointing()[i];
-    x = is_checkpointed ? checkpoint(layer, *checkpointing()[i])(x) : layer(x);
+    });
+  }
+  const Inside inside = inside_of_layers();
+  const bool as_scan =
+      layers_as_scan() == LayersAsScan::always
+          ? inside != Inside::differs
+          : layers_as_scan() == LayersAsScan::checkpointed && inside == Inside::computed_again;
+  if (as_scan && (cache == nullptr || cache->keeps_nothing())) {
+    x = chain(layers, x, {.checkpointed = inside == Inside::computed_again});
+  } else {
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      const bool is_checkpointed = is_training() && i < checkpointing().size() && checkpointing()[i];
+      x = is_checkpointed ? checkpoint(layers[i], *checkpointing()[i])(x) : layers[i](x);
+    }
   }
   if (cache != nullptr) cache->finish();
   return norm_ ? norm_->forward(x) : x;

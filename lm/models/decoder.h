@@ -154,6 +154,9 @@ class Decoder : public CausalLM {
   std::string stored_name(const std::string& name) const override;
 
  private:
+  /// Says what gradients have of the inside of the layers, as checkpointing() asks for.
+  enum class Inside : std::uint8_t { kept, computed_again, differs };
+  Inside inside_of_layers() const;
   /// Logits from products of hidden states with the head's matrix.
   static LazyTensor finished(const LazyTensor& products, const DecoderTraits& traits);
 

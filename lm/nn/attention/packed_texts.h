@@ -27,6 +27,7 @@ class PackedTexts final : public AttentionCache {
   AttendedKeys attended(std::int64_t layer, const LazyTensor& k, const LazyTensor& v,
                         const AttentionForm& form) override;
   void finish() override {}
+  bool keeps_nothing() const override { return true; }
 
   /// Boolean (batch, length): tokens that belong to a sequence.
   const LazyTensor& present() const { return present_; }

@@ -48,6 +48,9 @@ class AttentionCache {
   virtual AttendedKeys attended(std::int64_t layer, const LazyTensor& k, const LazyTensor& v,
                                 const AttentionForm& form) = 0;
   virtual void finish() = 0;
+  /// Whether attended() keeps nothing, and gives the same function of k and v for layers whose form is the
+  /// same.
+  virtual bool keeps_nothing() const { return false; }
 
  protected:
   AttentionCache() = default;
