@@ -52,7 +52,7 @@ std::vector<GivenList> given_lists(std::span<const LazyTensor> listed, std::size
     const auto list = listed.subspan(number * turns, turns);
     const auto some = std::ranges::find_if(list, &LazyTensor::defined);
     if (some == list.end()) continue;
-    GivenList& own = given.emplace_back(number);
+    GivenList& own = given.emplace_back(GivenList{.number = number, .tensors = {}});
     for (const LazyTensor& x : list) own.tensors.push_back(x.defined() ? x : zeros_like(*some));
   }
   return given;

@@ -1,6 +1,5 @@
 // Loops and branches: steps that run plans of their own.
 #include <algorithm>
-#include <ranges>
 
 #include "engine/compile/emit/emitter.h"
 #include "engine/compile/program/control_flow.h"
@@ -63,12 +62,13 @@ void Emitter::control(std::uint32_t i) {
       --control.layout.stacked;
   }
   for (std::uint32_t l = 0; l < layout.listed; ++l) {
-    const auto turns = std::views::iota(layout.listed_begin(l), layout.listed_begin(l + 1));
-    wanted[carried + layout.stacked + l] = std::ranges::any_of(turns, is_read);
-    if (wanted[carried + layout.stacked + l])
-      std::ranges::for_each(turns, give);
-    else
-      --control.layout.listed;
+    bool is_any_read = false;
+    for (std::uint32_t k = layout.listed_begin(l); k < layout.listed_begin(l + 1); ++k)
+      is_any_read = is_any_read || is_read(k);
+    wanted[carried + layout.stacked + l] = is_any_read;
+    if (!is_any_read) --control.layout.listed;
+    for (std::uint32_t k = layout.listed_begin(l); is_any_read && k < layout.listed_begin(l + 1); ++k)
+      give(k);
   }
   for (std::uint32_t p = 0; p < flow.parts.size(); ++p)
     control.parts.push_back(

@@ -9,6 +9,7 @@
 #include "lm/adapters/lora.h"
 #include "lm/models/llama.h"
 #include "lm/models/registry.h"
+#include "ops/random/uniform_normal.h"
 #include "tests/support/devices.h"
 #include "tests/support/test_data.h"
 #include "tests/support/tiny_llama.h"
