@@ -12,10 +12,9 @@ namespace caldera {
 
 /// Names one thing that a layer may do between its forward and its backward pass.
 struct LayerOption {
-  std::int64_t kept_bytes = 0;  ///< that wait for its backward pass
-  std::int64_t working_bytes =
-      0;               ///< alive during its backward pass, what the layers before it keep left out
-  double seconds = 0;  ///< of what is computed again
+  std::int64_t kept_bytes = 0;     ///< that wait for its backward pass
+  std::int64_t working_bytes = 0;  ///< in its backward pass, besides what layers before it keep
+  double seconds = 0;              ///< of what is computed again
 };
 
 /// Returns the number of the option that each layer takes: of the fewest seconds such that for each layer,

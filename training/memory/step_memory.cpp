@@ -126,16 +126,16 @@ class Search {
     options_.assign(layer_count_, std::vector<LayerOption>(1));
     std::size_t most = 1;
     for (const LayerChoices& layer : choices_) most = std::max(most, layer.answers.size());
-    std::vector<std::int64_t> peaks{static_cast<std::int64_t>(peak_of_none)};
+    peaks_ = {static_cast<std::int64_t>(peak_of_none)};
     for (std::size_t number = 1; number < most; ++number)
-      peaks.push_back(static_cast<std::int64_t>(planned(all_at(number)).predicted_peak_bytes));
+      peaks_.push_back(static_cast<std::int64_t>(planned(all_at(number)).predicted_peak_bytes));
     for (std::size_t i = 0; i < layer_count_; ++i) {
       const std::vector<KeepAnswer>& own = choices_[i].answers;
       for (std::size_t number = 1; number < own.size(); ++number)
         options_[i].push_back({.kept_bytes = own[number].bytes, .seconds = own[number].seconds});
       // The difference between the first two plans is what the layers keep more of what is stored at all.
       if (own.size() > 1)
-        options_[i][0].kept_bytes = own[1].bytes + std::max<std::int64_t>(0, peaks[0] - peaks[1]) /
+        options_[i][0].kept_bytes = own[1].bytes + std::max<std::int64_t>(0, peaks_[0] - peaks_[1]) /
                                                        static_cast<std::int64_t>(layer_count_);
     }
     for (std::size_t number = 0; number < most; ++number) {
@@ -144,7 +144,7 @@ class Search {
         before_last += options_[i][std::min(number, options_[i].size() - 1)].kept_bytes;
       for (std::vector<LayerOption>& own : options_) {
         if (number < own.size())
-          own[number].working_bytes = std::max<std::int64_t>(0, peaks[number] - before_last);
+          own[number].working_bytes = std::max<std::int64_t>(0, peaks_[number] - before_last);
       }
     }
   }
@@ -173,12 +173,10 @@ class Search {
   }
   /// The answers of the lowest peak, if they fit: those that are estimated to have it, or one number for all.
   std::optional<Answers> smallest_within(std::uint64_t limit) {
-    std::vector<Answers> candidates{smallest_options(options_)};
-    std::size_t most = 1;
-    for (const LayerChoices& layer : choices_) most = std::max(most, layer.answers.size());
-    for (std::size_t number = 1; number < most; ++number) candidates.push_back(all_at(number));
-    for (const Answers& answers : candidates) {
-      if (planned(answers).predicted_peak_bytes <= limit) return answers;
+    Answers smallest = smallest_options(options_);
+    if (planned(smallest).predicted_peak_bytes <= limit) return smallest;
+    for (std::size_t number = 1; number < peaks_.size(); ++number) {
+      if (static_cast<std::uint64_t>(peaks_[number]) <= limit) return all_at(number);
     }
     return std::nullopt;
   }
@@ -254,6 +252,7 @@ class Search {
   std::size_t layer_count_;
   std::uint64_t held_bytes_ = 0;
   std::uint64_t least_ = std::numeric_limits<std::uint64_t>::max();  // peak of the plans made
+  std::vector<std::int64_t> peaks_;  // of the plans in which all layers have an answer of one number
   std::vector<LayerChoices> choices_;
   std::vector<std::vector<LayerOption>> options_;  // of each layer, one an answer
 };

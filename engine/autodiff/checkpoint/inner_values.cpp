@@ -81,7 +81,7 @@ class AttentionMarks {
     }
     for (const std::uint32_t i : ends) {
       results_[i] = true;
-      reads_result_[i] = is_read;
+      reads_result_[i] = reads_result_[i] || is_read;
     }
   }
 

@@ -157,23 +157,6 @@ class LeastPeakSearch {
   std::priority_queue<Open, std::vector<Open>, std::greater<>> open_;
 };
 
-/// Edges and counts of a graph walked from its end.
-struct Reversed {
-  explicit Reversed(const StepGraph& graph) : degree(graph.size(), 0) {
-    std::vector<std::vector<std::uint32_t>> to(graph.size());
-    for (std::uint32_t s = 0; s < graph.size(); ++s) {
-      for (std::uint32_t next : graph.successors[s]) to[next].push_back(s);
-      degree[s] = static_cast<std::uint32_t>(graph.successors[s].size());
-    }
-    for (const auto& list : to) {
-      for (std::uint32_t s : list) edges.push(s);
-      edges.end_row();
-    }
-  }
-  Rows<std::uint32_t> edges;
-  std::vector<std::uint32_t> degree;
-};
-
 /// Which of the steps that change live memory by the same amount goes first.
 enum class Tie : std::uint8_t { earliest, newest };
 
@@ -260,9 +243,12 @@ void schedule(Plan& plan) {
   consider(greedy(graph, graph.successors, graph.predecessors, Tie::earliest));
   if (peak > least) consider(greedy(graph, graph.successors, graph.predecessors, Tie::newest));
   if (peak > least) {
-    const Reversed reversed(graph);
+    const Rows<std::uint32_t> edges = reversed_edges(graph);
+    std::vector<std::uint32_t> degree(graph.size());
+    for (std::size_t s = 0; s < graph.size(); ++s)
+      degree[s] = static_cast<std::uint32_t>(graph.successors[s].size());
     for (Tie tie : {Tie::earliest, Tie::newest}) {
-      Order order = greedy(graph, reversed.edges, reversed.degree, tie);
+      Order order = greedy(graph, edges, degree, tie);
       std::reverse(order.begin(), order.end());
       consider(std::move(order));
     }

@@ -10,26 +10,11 @@ namespace {
 using Order = std::vector<std::uint32_t>;
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
-/// The edges of the graph, the other way round.
-Rows<std::uint32_t> reversed_edges(const StepGraph& graph) {
-  std::vector<Order> to(graph.size());
-  for (std::uint32_t s = 0; s < graph.size(); ++s) {
-    for (const std::uint32_t next : graph.successors[s]) to[next].push_back(s);
-  }
-  Rows<std::uint32_t> edges;
-  for (const Order& list : to) {
-    for (const std::uint32_t s : list) edges.push(s);
-    edges.end_row();
-  }
-  return edges;
-}
-
 /// An order that grows at its front, and in its middle. Steps know which of them comes first.
 class GrowingOrder {
  public:
   explicit GrowingOrder(std::size_t steps) : next_(steps, kNone), before_(steps, kNone), key_(steps, 0) {}
 
-  bool has(std::uint32_t s) const { return key_[s] != 0; }
   bool is_before(std::uint32_t a, std::uint32_t b) const { return key_[a] < key_[b]; }
   std::uint32_t first() const { return first_; }
 
@@ -65,7 +50,7 @@ class GrowingOrder {
   }
 
   std::vector<std::uint32_t> next_, before_;
-  std::vector<std::int64_t> key_;  // rising along the order; 0: not in it
+  std::vector<std::int64_t> key_;  // rising along the order
   std::uint32_t first_ = kNone;
 };
 

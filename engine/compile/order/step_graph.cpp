@@ -93,4 +93,17 @@ std::int64_t peak_of(const StepGraph& graph, std::span<const std::uint32_t> orde
   return peak;
 }
 
+Rows<std::uint32_t> reversed_edges(const StepGraph& graph) {
+  std::vector<std::vector<std::uint32_t>> to(graph.size());
+  for (std::uint32_t s = 0; s < graph.size(); ++s) {
+    for (const std::uint32_t next : graph.successors[s]) to[next].push_back(s);
+  }
+  Rows<std::uint32_t> edges;
+  for (const std::vector<std::uint32_t>& list : to) {
+    for (const std::uint32_t s : list) edges.push(s);
+    edges.end_row();
+  }
+  return edges;
+}
+
 }  // namespace caldera

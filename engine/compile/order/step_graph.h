@@ -50,6 +50,9 @@ struct StepGraph {
   Rows<Replacement> replacements;          // for each step
 };
 
+/// The edges of the graph, the other way round.
+Rows<std::uint32_t> reversed_edges(const StepGraph& graph);
+
 /// Walks an order of steps and knows what is alive.
 class LiveBytes {
  public:
