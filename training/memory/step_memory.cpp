@@ -98,7 +98,7 @@ class Search {
   }
   MemoryChoice within() {
     const std::uint64_t limit = bounds_.limit - std::min(bounds_.limit, bounds_.own);
-    const MemoryChoice all_kept = none();
+    MemoryChoice all_kept = none();
     if (all_kept.predicted_peak_bytes <= limit) return all_kept;
     choices_ = read_choices(model_, step_.front(), layer_count_);
     measure_options(all_kept.predicted_peak_bytes);
