@@ -28,14 +28,11 @@ constexpr Device kDevice = Device::null();
 
 LazyTensor in(const Shape& shape, float first = 0.25F) { return program_input(shape, kDevice, first); }
 
-/// The plan, whose barriers must be as few as those of any order of its dispatches, where they cost
-/// something.
+/// The plan, whose barriers must be as few as those of any order of its dispatches.
 std::shared_ptr<const Plan> plan_of(const Tensors& outputs) {
   const ScopedSettings scope;
   auto plan = plan_for(outputs);
-  if (backend(plan->device).traits().barriers_cost) {
-    EXPECT_EQ(plan->barrier_count(), depth_by_reads(*plan) - 1) << plan->to_string();
-  }
+  EXPECT_EQ(plan->barrier_count(), depth_by_reads(*plan) - 1) << plan->to_string();
   return plan;
 }
 
@@ -257,7 +254,7 @@ ModelConfig narrow_1b() {
 /// The plan of a training step as the trainer takes it, or of one without an update.
 std::shared_ptr<const Plan> lora_step(const ModelConfig& config, std::int64_t batch, std::int64_t length,
                                       bool update) {
-  Llama model(config, Device::cpu(), 1);
+  Llama model(config, kDevice, 1);
   LoRAOptions options;
   options.rank = 16;
   apply_lora(model, options, {"all-linear"}, 7);
@@ -287,7 +284,7 @@ TEST(DispatchBounds, LoraStepOfSixteenLayers) {
 }
 
 TEST(DispatchBounds, TokenOfSixteenLayers) {
-  Llama model(narrow_1b(), Device::cpu(), 1);
+  Llama model(narrow_1b(), kDevice, 1);
   model.freeze();
   model.set_dtype(DType::bf16);
   const EvaluationMode mode(model);
@@ -328,7 +325,7 @@ int layer_dispatches(Lora lora, bool backward) {
     config.num_key_value_heads = 2;
     config.head_dim = 8;
     config.max_position_embeddings = 64;
-    Llama model(config, Device::cpu(), 1);
+    Llama model(config, kDevice, 1);
     if (lora != Lora::none) {
       const std::vector<std::string> all{"q_proj",    "k_proj",  "v_proj",   "o_proj",
                                          "gate_proj", "up_proj", "down_proj"};

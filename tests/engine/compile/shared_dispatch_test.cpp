@@ -70,9 +70,7 @@ TEST_P(SharedDispatchTest, ChainsOfProductsSideBySide) {
     outputs.push_back(h);
   }
   const ScopedSettings scope;
-  if (backend(GetParam()).traits().barriers_cost) {
-    EXPECT_EQ(plan_for(outputs)->dispatch_count(), 4);
-  }
+  EXPECT_EQ(plan_for(outputs)->dispatch_count(), 4);
 }
 
 TEST_P(SharedDispatchTest, WhatMayBeWrittenOverAnInputStaysBehindTheOtherReaders) {
