@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "engine/base/byte_size.h"
 #include "engine/graph/node.h"
 #include "engine/runtime/inspect/memory_forecast.h"
+#include "engine/runtime/runtime.h"
 #include "training/memory/layer_problem.h"
 
 namespace caldera {
@@ -96,12 +98,17 @@ class Search {
   MemoryChoice whole_layers() {
     return planned(Layers(layer_count_, Keep()), static_cast<std::int64_t>(layer_count_), 1);
   }
-  MemoryChoice within() {
-    const std::uint64_t limit = bounds_.limit - std::min(bounds_.limit, bounds_.own);
-    MemoryChoice all_kept = none();
-    if (all_kept.predicted_peak_bytes <= limit) return all_kept;
-    choices_ = read_choices(model_, step_.front(), layer_count_);
-    measure_options(all_kept.predicted_peak_bytes);
+  MemoryChoice within(std::uint64_t limit_of_all) {
+    const std::uint64_t limit = limit_of_all - std::min(limit_of_all, bounds_.own);
+    if (!all_kept_) all_kept_ = none();
+    if (all_kept_->predicted_peak_bytes <= limit) {
+      model_.set_checkpointing(Layers{});
+      return *all_kept_;
+    }
+    if (choices_.empty()) {
+      choices_ = read_choices(model_, step_.front(), layer_count_);
+      measure_options(all_kept_->predicted_peak_bytes);
+    }
     std::optional<Answers> answers = cheapest_within(limit);
     if (!answers) answers = smallest_within(limit);
     if (!answers)
@@ -110,7 +117,7 @@ class Search {
                                           "lower the batch size or the sequence length, or raise the limit",
                                           format_bytes(static_cast<std::int64_t>(bounds_.own + least_)),
                                           format_bytes(static_cast<std::int64_t>(bounds_.own + held_bytes_)),
-                                          format_bytes(static_cast<std::int64_t>(bounds_.limit))),
+                                          format_bytes(static_cast<std::int64_t>(limit_of_all))),
                               bounds_.own + least_);
     keep_more(*answers, limit);
     MemoryChoice best = planned(*answers);
@@ -214,7 +221,7 @@ class Search {
     return values;
   }
 
-  /// The step with these answers, which the model has then.
+  /// The step with these answers, which the model has then. Answers that were planned already are not again.
   MemoryChoice planned(const Answers& answers) {
     double again = 0, all = 0;
     Layers layers(layer_count_);
@@ -227,8 +234,14 @@ class Search {
       layers[i] = keep_at(own[answers[i]].kept);
     }
     const auto checkpointed = std::ranges::count_if(answers, [](std::size_t answer) { return answer > 0; });
-    MemoryChoice choice = planned(std::move(layers), checkpointed, all > 0 ? again / all : 0);
+    const double recomputed = all > 0 ? again / all : 0;
+    if (const auto known = planned_.find(answers); known != planned_.end()) {
+      model_.set_checkpointing(std::move(layers));
+      return known->second;
+    }
+    MemoryChoice choice = planned(std::move(layers), checkpointed, recomputed);
     least_ = std::min(least_, choice.predicted_peak_bytes);
+    planned_.emplace(answers, choice);
     return choice;
   }
 
@@ -250,6 +263,8 @@ class Search {
   std::span<const StepGraph> step_;
   MemoryBounds bounds_;
   std::size_t layer_count_;
+  std::optional<MemoryChoice> all_kept_;
+  std::map<Answers, MemoryChoice> planned_;
   std::uint64_t held_bytes_ = 0;
   std::uint64_t least_ = std::numeric_limits<std::uint64_t>::max();  // peak of the plans made
   std::vector<std::int64_t> peaks_;  // of the plans in which all layers have an answer of one number
@@ -285,17 +300,44 @@ void checkpoint_all_layers(CausalLM& model) {
   model.set_checkpointing(Layers(static_cast<std::size_t>(model.config().num_hidden_layers), Keep()));
 }
 
+std::uint64_t bytes_of_nothing(Device device) {
+  const std::uint64_t limit = device_counters(device).limit_bytes;
+  set_memory_limit(device, limit > 0 ? limit : kEndlessMemory);  // gives back what nothing is in
+  const DeviceCounters now = device_counters(device);
+  set_memory_limit(device, limit);
+  return now.reserved_bytes - now.live_bytes;
+}
+
 MemoryChoice choose_checkpointing(CausalLM& model, std::span<const StepGraph> step, Checkpointing how,
                                   const MemoryBounds& bounds) {
   const auto layers = static_cast<std::size_t>(model.config().num_hidden_layers);
   Unchanged unchanged(model);
   Search search(model, step, bounds, layers);
   MemoryChoice choice = how == Checkpointing::layer                           ? search.whole_layers()
-                        : how == Checkpointing::automatic && bounds.limit > 0 ? search.within()
+                        : how == Checkpointing::automatic && bounds.limit > 0 ? search.within(bounds.limit)
                                                                               : search.none();
   choice.limit_bytes = bounds.limit;
   unchanged.give_up();
   return choice;
+}
+
+std::vector<MemoryRow> compare_limits(CausalLM& model, std::span<const StepGraph> step,
+                                      const MemoryBounds& bounds, std::span<const std::uint64_t> limits) {
+  const Unchanged unchanged(model);
+  Search search(model, step, bounds, static_cast<std::size_t>(model.config().num_hidden_layers));
+  std::vector<MemoryRow> rows;
+  rows.reserve(limits.size());
+  for (const std::uint64_t limit : limits) {
+    MemoryRow row{.limit_bytes = limit};
+    try {
+      row.choice = search.within(limit);
+      row.choice->limit_bytes = limit;
+    } catch (const MemoryLimitTooLow& error) {
+      row.least_bytes = error.least_bytes;
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
 }
 
 }  // namespace caldera

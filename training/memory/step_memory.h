@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -71,6 +72,20 @@ struct MemoryBounds {
   std::uint64_t own = 0;      ///< taken by the device for itself, within the limit
 };
 
+/// A limit, and what is chosen for it.
+struct MemoryRow {
+  std::uint64_t limit_bytes = 0;
+  std::optional<MemoryChoice> choice;  ///< nothing where the limit cannot be met
+  std::uint64_t least_bytes = 0;       ///< that would do, then
+};
+
+/// A limit of memory that no device reaches.
+inline constexpr std::uint64_t kEndlessMemory = std::uint64_t{1} << 62;
+
+/// Counts the bytes that the device has taken and nothing is in, once it has given back what it can: they
+/// count against a limit.
+std::uint64_t bytes_of_nothing(Device device);
+
 /// Keeps of each layer its input alone, as Checkpointing::layer does.
 void checkpoint_all_layers(CausalLM& model);
 
@@ -84,5 +99,10 @@ void checkpoint_all_layers(CausalLM& model);
 /// changed then.
 MemoryChoice choose_checkpointing(CausalLM& model, std::span<const StepGraph> step, Checkpointing how,
                                   const MemoryBounds& bounds);
+
+/// Says what automatic would choose for each of `limits` in place of that of `bounds`. What answers take is
+/// read once for all of them. The model is as before.
+std::vector<MemoryRow> compare_limits(CausalLM& model, std::span<const StepGraph> step,
+                                      const MemoryBounds& bounds, std::span<const std::uint64_t> limits);
 
 }  // namespace caldera

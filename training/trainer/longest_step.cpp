@@ -25,6 +25,11 @@ MemoryChoice LongestStep::choose() const {
   return choose_checkpointing(models_.policy(), step, options_.checkpointing, bounds());
 }
 
+std::vector<MemoryRow> LongestStep::compare(std::span<const std::uint64_t> limits) const {
+  const std::array<StepGraph, 2> step{[&] { return gradients(); }, [&] { return whole_step(); }};
+  return compare_limits(models_.policy(), step, bounds(), limits);
+}
+
 void LongestStep::try_gradients() const {
   try {
     eval(gradients());
@@ -56,19 +61,14 @@ std::vector<LazyTensor> LongestStep::whole_step() const {
 }
 
 MemoryBounds LongestStep::bounds() const {
-  constexpr std::uint64_t kEndless = std::uint64_t{1} << 62;
   const Device device = models_.policy().device();
-  const std::uint64_t of_device = device_counters(device).limit_bytes;
-  MemoryBounds bounds{.limit = options_.planned_limit > 0 ? options_.planned_limit : of_device};
+  MemoryBounds bounds{.limit = options_.planned_limit > 0 ? options_.planned_limit
+                                                          : device_counters(device).limit_bytes};
   if (options_.grad_accumulation > 1) {  // their sums wait from batch to batch
     for (const LazyTensor& x : parts_.optimizer.inputs())
       bounds.further += static_cast<std::uint64_t>(x.numel()) * size_of(x.dtype());
   }
-  if (bounds.limit == 0) return bounds;
-  set_memory_limit(device, of_device > 0 ? of_device : kEndless);  // gives back what nothing is in
-  const DeviceCounters now = device_counters(device);
-  bounds.own = now.reserved_bytes - now.live_bytes;
-  if (of_device == 0) set_memory_limit(device, 0);
+  if (bounds.limit > 0) bounds.own = bytes_of_nothing(device);
   return bounds;
 }
 

@@ -2,6 +2,8 @@
 // before the first step. Private to training/.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "training/data/training_set.h"
@@ -21,6 +23,8 @@ class LongestStep {
   /// Chooses which layers are checkpointed, by the options and the device's limit, and tells the model; see
   /// choose_checkpointing(), and what it throws.
   MemoryChoice choose() const;
+  /// See compare_limits().
+  std::vector<MemoryRow> compare(std::span<const std::uint64_t> limits) const;
   /// Evaluates the gradients, and forgets them. Throws OutOfMemoryError that says what to do.
   void try_gradients() const;
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
+#include <optional>
 #include <string>
 
 #include "engine/base/error.h"
@@ -15,9 +17,6 @@
 
 namespace caldera {
 namespace {
-
-/// More than any device has: a limit that asks for nothing.
-constexpr std::uint64_t kEndless = std::uint64_t{1} << 62;
 
 /// Lifts a device's limit while it lives: what is planned for a limit may need more to be planned in.
 class Lifted {
@@ -35,20 +34,46 @@ class Lifted {
   std::uint64_t limit_;
 };
 
-/// The choice for a batch of such rows; nothing if it does not fit.
-std::optional<MemoryChoice> choice_for(CausalLM& model, TrainOptions options, std::int64_t rows,
-                                       std::int64_t tokens) {
+/// A step of next-token training on a batch of such rows.
+MemoryChoice choice_for(CausalLM& model, TrainOptions options, std::int64_t rows, std::int64_t tokens) {
   options.batch_size = rows;
   ExampleSet examples;
   for (std::int64_t i = 0; i < rows; ++i)
     examples.examples.push_back({"", std::string(static_cast<std::size_t>(tokens) + 1, '\1')});
   const TokenDataset data(examples, ByteTokenizer(false), {.seq_len = tokens});
-  try {
-    return plan_memory(ObjectiveModels(model), NextToken(), data, options);
-  } catch (const MemoryLimitTooLow&) {
-    return std::nullopt;
-  }
+  return plan_memory(ObjectiveModels(model), NextToken(), data, options).value();
 }
+
+/// A batch that fits with the least memory is found by one plan, without a search.
+class Fits {
+ public:
+  Fits(CausalLM& model, const TrainOptions& options, std::uint64_t limit)
+      : model_(model), automatic_(options), layer_(options), limit_(limit) {
+    automatic_.checkpointing = Checkpointing::automatic;
+    automatic_.planned_limit = limit;
+    layer_.checkpointing = Checkpointing::layer;
+    const std::uint64_t own = bytes_of_nothing(model.device());
+    limit_ -= std::min(limit_, own);
+  }
+  /// Nothing where there is none.
+  std::optional<MemoryChoice> choice(std::int64_t rows, std::int64_t tokens) const {
+    try {
+      return choice_for(model_, automatic_, rows, tokens);
+    } catch (const MemoryLimitTooLow&) {
+      return std::nullopt;
+    }
+  }
+  bool operator()(std::int64_t rows, std::int64_t tokens) const {
+    return choice_for(model_, layer_, rows, tokens).predicted_peak_bytes <= limit_ ||
+           choice(rows, tokens).has_value();
+  }
+
+ private:
+  CausalLM& model_;
+  TrainOptions automatic_;
+  TrainOptions layer_;
+  std::uint64_t limit_;
+};
 
 /// The largest number from 1 to `most` that fits; 0 if none does. What fits is smaller than what does not.
 std::int64_t largest(std::int64_t most, const std::function<bool(std::int64_t)>& fits) {
@@ -75,30 +100,19 @@ std::vector<MemoryRow> memory_curve(const ObjectiveModels& models, const Objecti
   const Lifted lifted(device);
   TrainOptions automatic = options;
   automatic.checkpointing = Checkpointing::automatic;
-  automatic.planned_limit = kEndless;
+  automatic.planned_limit = kEndlessMemory;
   std::vector<MemoryRow> rows;
   const std::optional<MemoryChoice> free = plan_memory(models, objective, data, automatic);
   if (!free) return rows;
   rows.push_back({.choice = free});
-  // What the device has taken and nothing is in counts against a limit, too.
-  const DeviceCounters now = device_counters(device);
-  const std::uint64_t own = now.reserved_bytes - now.live_bytes;
+  const std::uint64_t own = bytes_of_nothing(device);
   std::vector<std::uint64_t> limits;
   limits.reserve(shares.size() + 1);
   for (const double share : shares)
     limits.push_back(own +
                      static_cast<std::uint64_t>(share * static_cast<double>(free->predicted_peak_bytes)));
   if (own_limit > 0) limits.push_back(own_limit);
-  for (const std::uint64_t bytes : limits) {
-    MemoryRow row{.limit_bytes = bytes};
-    automatic.planned_limit = bytes;
-    try {
-      row.choice = plan_memory(models, objective, data, automatic);
-    } catch (const MemoryLimitTooLow& error) {
-      row.least_bytes = error.least_bytes;
-    }
-    rows.push_back(std::move(row));
-  }
+  std::ranges::move(plan_memory(models, objective, data, automatic, limits), std::back_inserter(rows));
   return rows;
 }
 
@@ -107,17 +121,12 @@ MemoryFit fit_memory(CausalLM& model, const TrainOptions& options, std::int64_t 
   const Lifted lifted(model.device());
   if (lifted.limit() == 0)
     throw ValueError("fit: the device has no limit of memory to fit into; set one (--memory-limit)");
-  TrainOptions automatic = options;
-  automatic.checkpointing = Checkpointing::automatic;
-  automatic.planned_limit = lifted.limit();
+  const Fits fits(model, options, lifted.limit());
   MemoryFit fit;
-  fit.longest_seq_len = largest(most_tokens, [&](std::int64_t tokens) {
-    return choice_for(model, automatic, options.batch_size, tokens).has_value();
-  });
-  fit.largest_batch = largest(
-      most_rows, [&](std::int64_t rows) { return choice_for(model, automatic, rows, seq_len).has_value(); });
-  if (fit.longest_seq_len > 0)
-    fit.choice = *choice_for(model, automatic, options.batch_size, fit.longest_seq_len);
+  fit.longest_seq_len =
+      largest(most_tokens, [&](std::int64_t tokens) { return fits(options.batch_size, tokens); });
+  fit.largest_batch = largest(most_rows, [&](std::int64_t rows) { return fits(rows, seq_len); });
+  if (fit.longest_seq_len > 0) fit.choice = fits.choice(options.batch_size, fit.longest_seq_len).value();
   return fit;
 }
 

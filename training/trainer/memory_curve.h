@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -13,13 +12,6 @@
 namespace caldera {
 
 class TrainingSet;
-
-/// A limit, and what is chosen for it.
-struct MemoryRow {
-  std::uint64_t limit_bytes = 0;
-  std::optional<MemoryChoice> choice;  ///< nothing where the limit cannot be met
-  std::uint64_t least_bytes = 0;       ///< that would do, then
-};
 
 /// Plans a step on the longest batch under limits of these shares of what it takes without one, from that on;
 /// the first row is without a limit (limit_bytes 0), and one more, the last, is for `own_limit` bytes, if

@@ -62,6 +62,15 @@ class Run {
     return choice;
   }
 
+  std::vector<MemoryRow> plan(std::span<const std::uint64_t> limits) {
+    if (objective_.needs().kind == ExampleKind::prompt) return {};
+    model_.set_training(true);
+    std::vector<MemoryRow> rows =
+        detail::LongestStep(models_, objective_, data_, options_, parts()).compare(limits);
+    model_.set_training(false);
+    return rows;
+  }
+
   TrainResult operator()() {
     if (control_ != nullptr) {
       state_.data_fingerprint = data_.fingerprint();
@@ -426,6 +435,15 @@ std::optional<MemoryChoice> plan_memory(const ObjectiveModels& models, const Obj
                                         const TrainingSet& data, const TrainOptions& options) {
   check(models, objective, data, nullptr, options);
   return Run(models, objective, data, nullptr, options, {}, nullptr).plan();
+}
+
+std::vector<MemoryRow> plan_memory(const ObjectiveModels& models, const Objective& objective,
+                                   const TrainingSet& data, const TrainOptions& options,
+                                   std::span<const std::uint64_t> limits) {
+  check(models, objective, data, nullptr, options);
+  TrainOptions within = options;
+  within.planned_limit = kEndlessMemory;
+  return Run(models, objective, data, nullptr, within, {}, nullptr).plan(limits);
 }
 
 TrainResult train(CausalLM& model, const TrainingSet& data, const TokenDataset* valid,

@@ -67,6 +67,12 @@ TrainResult train(const ObjectiveModels& models, const Objective& objective, con
 std::optional<MemoryChoice> plan_memory(const ObjectiveModels& models, const Objective& objective,
                                         const TrainingSet& data, const TrainOptions& options);
 
+/// Says what it would choose for each of these limits, in bytes; the device's own does not count. Empty for
+/// an objective whose rows the model writes itself. Throws as train() does.
+std::vector<MemoryRow> plan_memory(const ObjectiveModels& models, const Objective& objective,
+                                   const TrainingSet& data, const TrainOptions& options,
+                                   std::span<const std::uint64_t> limits);
+
 /// Trains with the next-token objective.
 TrainResult train(CausalLM& model, const TrainingSet& data, const TokenDataset* valid,
                   const TrainOptions& options, std::span<TrainObserver* const> observers = {},

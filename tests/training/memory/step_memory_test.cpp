@@ -43,8 +43,10 @@ class StepMemory : public ::testing::TestWithParam<Device> {
     synchronize();
     return model;
   }
-  static TrainOptions make_options(Checkpointing how, double ema_decay) {
-    TrainOptions options{.iterations = 4, .batch_size = 4, .try_longest = true, .checkpointing = how};
+  TrainOptions make_options(Checkpointing how, double ema_decay) const {
+    // A software device takes seconds a step.
+    const std::int64_t steps = GetParam().kind == DeviceKind::cpu ? 4 : 2;
+    TrainOptions options{.iterations = steps, .batch_size = 4, .try_longest = true, .checkpointing = how};
     options.optimizer.learning_rate = 1e-2;
     options.ema_decay = ema_decay;
     return options;
@@ -62,7 +64,7 @@ class StepMemory : public ::testing::TestWithParam<Device> {
     std::uint64_t used = 0;       // at most, in the training or before it
     bool shows_own_peak = false;  // what ran before had used less
   };
-  /// Four steps from the same beginning under a limit of what the device's memory may be in all; 0: none.
+  /// A few steps from the same beginning under a limit of what the device's memory may be in all; 0: none.
   Outcome train_within(Checkpointing how, std::uint64_t limit, double dropout = 0, double ema_decay = 0,
                        int rank = 2) const {
     const Device device = GetParam();
