@@ -184,6 +184,7 @@ SteadyRun explain_train(ExplainFlags& flags, Device device) {
     std::vector<double> shares;
     shares.reserve(10);
     for (int i = 0; i < 10; ++i) shares.push_back(1 - 0.7 * i / 9);
+    options.try_longest = true;  // as finetune does
     steady.memory = memory_curve(ObjectiveModels(*model), NextToken(), data, options, shares, limit);
   }
   return steady;

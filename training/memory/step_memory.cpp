@@ -85,6 +85,10 @@ class Unchanged {
   bool given_up_ = false;
 };
 
+/// Bytes at the end of a block in which there is no tensor: of Vulkan's the most that alignment asks for, and
+/// more than the CPU's.
+constexpr std::uint64_t kMostEnd = 256;
+
 /// The answers that the layers take, one a layer; of each the first means that it is not checkpointed.
 using Answers = std::vector<std::size_t>;
 
@@ -98,10 +102,9 @@ class Search {
   MemoryChoice whole_layers() {
     return planned(Layers(layer_count_, Keep()), static_cast<std::int64_t>(layer_count_), 1);
   }
-  MemoryChoice within(std::uint64_t limit_of_all) {
-    const std::uint64_t limit = limit_of_all - std::min(limit_of_all, bounds_.own);
+  MemoryChoice within(std::uint64_t limit) {
     if (!all_kept_) all_kept_ = none();
-    if (all_kept_->predicted_peak_bytes <= limit) {
+    if (all_kept_->needed_bytes <= limit) {
       model_.set_checkpointing(Layers{});
       return *all_kept_;
     }
@@ -115,10 +118,10 @@ class Search {
       throw MemoryLimitTooLow(fmt::format("a training step takes at least {}, of which {} are there before "
                                           "it: more than the limit of {}; "
                                           "lower the batch size or the sequence length, or raise the limit",
-                                          format_bytes(static_cast<std::int64_t>(bounds_.own + least_)),
+                                          format_bytes(static_cast<std::int64_t>(least_)),
                                           format_bytes(static_cast<std::int64_t>(bounds_.own + held_bytes_)),
-                                          format_bytes(static_cast<std::int64_t>(limit_of_all))),
-                              bounds_.own + least_);
+                                          format_bytes(static_cast<std::int64_t>(limit))),
+                              least_);
     keep_more(*answers, limit);
     MemoryChoice best = planned(*answers);
     best.values = values_with(*answers);
@@ -168,22 +171,23 @@ class Search {
   /// The cheapest answers whose plan fits: where a plan takes more than the estimate, less is asked for.
   std::optional<Answers> cheapest_within(std::uint64_t limit) {
     constexpr int kMostTries = 6;
-    auto asked = static_cast<std::int64_t>(limit);
+    const std::uint64_t besides = all_kept_->needed_bytes - all_kept_->predicted_peak_bytes;
+    std::int64_t asked = static_cast<std::int64_t>(limit) - static_cast<std::int64_t>(besides);
     for (int tried = 0; tried < kMostTries; ++tried) {
       std::optional<Answers> answers = cheapest_options(options_, asked);
       if (!answers) break;
-      const std::uint64_t peak = planned(*answers).predicted_peak_bytes;
-      if (peak <= limit) return answers;
-      asked -= static_cast<std::int64_t>(peak - limit);
+      const std::uint64_t needed = planned(*answers).needed_bytes;
+      if (needed <= limit) return answers;
+      asked -= static_cast<std::int64_t>(needed - limit);
     }
     return std::nullopt;
   }
   /// The answers of the lowest peak, if they fit: those that are estimated to have it, or one number for all.
   std::optional<Answers> smallest_within(std::uint64_t limit) {
     Answers smallest = smallest_options(options_);
-    if (planned(smallest).predicted_peak_bytes <= limit) return smallest;
+    if (planned(smallest).needed_bytes <= limit) return smallest;
     for (std::size_t number = 1; number < peaks_.size(); ++number) {
-      if (static_cast<std::uint64_t>(peaks_[number]) <= limit) return all_at(number);
+      if (planned(all_at(number)).needed_bytes <= limit) return all_at(number);
     }
     return std::nullopt;
   }
@@ -194,7 +198,7 @@ class Search {
       const std::size_t before = answers[layer];
       while (answers[layer] > 0) {
         --answers[layer];
-        if (planned(answers).predicted_peak_bytes <= limit) continue;
+        if (planned(answers).needed_bytes <= limit) continue;
         ++answers[layer];
         break;
       }
@@ -240,23 +244,26 @@ class Search {
       return known->second;
     }
     MemoryChoice choice = planned(std::move(layers), checkpointed, recomputed);
-    least_ = std::min(least_, choice.predicted_peak_bytes);
+    least_ = std::min(least_, choice.needed_bytes);
     planned_.emplace(answers, choice);
     return choice;
   }
 
   MemoryChoice planned(Layers layers, std::int64_t checkpointed, double recomputed) {
     model_.set_checkpointing(std::move(layers));
-    std::uint64_t peak = 0;
+    std::uint64_t peak = 0, ends = 0;
     for (const StepGraph& build : step_) {
-      const MemoryForecast forecast = forecast_memory(build());
+      const std::vector<LazyTensor> outputs = build();
+      const MemoryForecast forecast = forecast_memory(outputs);
       held_bytes_ = forecast.held_bytes + bounds_.further;
       peak = std::max(peak, forecast.peak_bytes() + bounds_.further);
+      ends = std::max<std::uint64_t>(ends, kMostEnd * (outputs.size() + 1));  // and the intermediates' block
     }
     return {.checkpointed_layers = checkpointed,
             .layers = static_cast<std::int64_t>(layer_count_),
             .recomputed = recomputed,
-            .predicted_peak_bytes = peak};
+            .predicted_peak_bytes = peak,
+            .needed_bytes = peak + bounds_.own + ends};
   }
 
   CausalLM& model_;
@@ -266,7 +273,7 @@ class Search {
   std::optional<MemoryChoice> all_kept_;
   std::map<Answers, MemoryChoice> planned_;
   std::uint64_t held_bytes_ = 0;
-  std::uint64_t least_ = std::numeric_limits<std::uint64_t>::max();  // peak of the plans made
+  std::uint64_t least_ = std::numeric_limits<std::uint64_t>::max();  // of the plans made
   std::vector<std::int64_t> peaks_;  // of the plans in which all layers have an answer of one number
   std::vector<LayerChoices> choices_;
   std::vector<std::vector<LayerOption>> options_;  // of each layer, one an answer
@@ -322,11 +329,18 @@ MemoryChoice choose_checkpointing(CausalLM& model, std::span<const StepGraph> st
 }
 
 std::vector<MemoryRow> compare_limits(CausalLM& model, std::span<const StepGraph> step,
-                                      const MemoryBounds& bounds, std::span<const std::uint64_t> limits) {
+                                      const MemoryBounds& bounds, std::span<const double> shares,
+                                      std::uint64_t own_limit) {
   const Unchanged unchanged(model);
   Search search(model, step, bounds, static_cast<std::size_t>(model.config().num_hidden_layers));
   std::vector<MemoryRow> rows;
-  rows.reserve(limits.size());
+  rows.push_back({.choice = search.within(kEndlessMemory)});
+  std::vector<std::uint64_t> limits;
+  limits.reserve(shares.size() + 1);
+  for (const double share : shares)
+    limits.push_back(
+        static_cast<std::uint64_t>(share * static_cast<double>(rows.front().choice->needed_bytes)));
+  if (own_limit > 0) limits.push_back(own_limit);
   for (const std::uint64_t limit : limits) {
     MemoryRow row{.limit_bytes = limit};
     try {

@@ -53,8 +53,11 @@ struct MemoryChoice {
   std::int64_t layers = 0;
   double recomputed = 0;  ///< of the layers' forward pass: 0 nothing is computed again, 1 all of it
   std::uint64_t predicted_peak_bytes = 0;  ///< in use on the device, parameters and optimiser included
-  std::uint64_t limit_bytes = 0;           ///< that it was chosen for; 0: none
-  std::vector<LayerValue> values;          ///< of checkpointed layers, what the backward pass reads
+  /// The least limit that leaves room for it: the peak, what the device has taken for itself, and the ends of
+  /// blocks that are larger than their tensors. Argument tables of plans, which Vulkan has, come on top.
+  std::uint64_t needed_bytes = 0;
+  std::uint64_t limit_bytes = 0;   ///< that it was chosen for; 0: none
+  std::vector<LayerValue> values;  ///< of checkpointed layers, what the backward pass reads
 };
 
 /// Returns a line for people: "memory: 1.2 GiB of 1.5 GiB predicted, 6 of 16 layers checkpointed, 21 % of
@@ -100,9 +103,11 @@ void checkpoint_all_layers(CausalLM& model);
 MemoryChoice choose_checkpointing(CausalLM& model, std::span<const StepGraph> step, Checkpointing how,
                                   const MemoryBounds& bounds);
 
-/// Says what automatic would choose for each of `limits` in place of that of `bounds`. What answers take is
-/// read once for all of them. The model is as before.
+/// Says what automatic would choose without a limit, the first row (limit_bytes 0), for the limits that are
+/// these shares of what that needs, and, if it is not 0, for `own_limit` bytes. What answers take is read
+/// once for all of them. The model is as before.
 std::vector<MemoryRow> compare_limits(CausalLM& model, std::span<const StepGraph> step,
-                                      const MemoryBounds& bounds, std::span<const std::uint64_t> limits);
+                                      const MemoryBounds& bounds, std::span<const double> shares,
+                                      std::uint64_t own_limit);
 
 }  // namespace caldera

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "engine/autodiff/autodiff.h"
 #include "engine/runtime/runtime.h"
@@ -21,13 +20,20 @@ LongestStep::LongestStep(const ObjectiveModels& models, const Objective& objecti
       batch_(data.longest_batch(options.batch_size, options.packing)) {}
 
 MemoryChoice LongestStep::choose() const {
-  const std::array<StepGraph, 2> step{[&] { return gradients(); }, [&] { return whole_step(); }};
-  return choose_checkpointing(models_.policy(), step, options_.checkpointing, bounds());
+  return choose_checkpointing(models_.policy(), evaluations(), options_.checkpointing, bounds());
 }
 
-std::vector<MemoryRow> LongestStep::compare(std::span<const std::uint64_t> limits) const {
-  const std::array<StepGraph, 2> step{[&] { return gradients(); }, [&] { return whole_step(); }};
-  return compare_limits(models_.policy(), step, bounds(), limits);
+std::vector<MemoryRow> LongestStep::compare(std::span<const double> shares, std::uint64_t own_limit) const {
+  MemoryBounds of_device = bounds();
+  of_device.own = bytes_of_nothing(models_.policy().device());
+  return compare_limits(models_.policy(), evaluations(), of_device, shares, own_limit);
+}
+
+std::vector<StepGraph> LongestStep::evaluations() const {
+  std::vector<StepGraph> step;
+  if (options_.try_longest || options_.grad_accumulation > 1) step.emplace_back([&] { return gradients(); });
+  step.emplace_back([&] { return whole_step(); });
+  return step;
 }
 
 void LongestStep::try_gradients() const {

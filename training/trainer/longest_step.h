@@ -24,7 +24,7 @@ class LongestStep {
   /// choose_checkpointing(), and what it throws.
   MemoryChoice choose() const;
   /// See compare_limits().
-  std::vector<MemoryRow> compare(std::span<const std::uint64_t> limits) const;
+  std::vector<MemoryRow> compare(std::span<const double> shares, std::uint64_t own_limit) const;
   /// Evaluates the gradients, and forgets them. Throws OutOfMemoryError that says what to do.
   void try_gradients() const;
 
@@ -34,6 +34,8 @@ class LongestStep {
   /// Builds what a step of one batch evaluates. Nothing of the run is changed.
   std::vector<LazyTensor> whole_step() const;
   MemoryBounds bounds() const;
+  /// Says what is evaluated: the gradients alone where they wait for others or are tried, and the whole step.
+  std::vector<StepGraph> evaluations() const;
 
   const ObjectiveModels& models_;
   const Objective& objective_;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <iterator>
 #include <optional>
 #include <string>
 
@@ -52,8 +51,7 @@ class Fits {
     automatic_.checkpointing = Checkpointing::automatic;
     automatic_.planned_limit = limit;
     layer_.checkpointing = Checkpointing::layer;
-    const std::uint64_t own = bytes_of_nothing(model.device());
-    limit_ -= std::min(limit_, own);
+    layer_.planned_limit = limit;
   }
   /// Nothing where there is none.
   std::optional<MemoryChoice> choice(std::int64_t rows, std::int64_t tokens) const {
@@ -64,7 +62,7 @@ class Fits {
     }
   }
   bool operator()(std::int64_t rows, std::int64_t tokens) const {
-    return choice_for(model_, layer_, rows, tokens).predicted_peak_bytes <= limit_ ||
+    return choice_for(model_, layer_, rows, tokens).needed_bytes <= limit_ ||
            choice(rows, tokens).has_value();
   }
 
@@ -96,24 +94,10 @@ std::int64_t largest(std::int64_t most, const std::function<bool(std::int64_t)>&
 std::vector<MemoryRow> memory_curve(const ObjectiveModels& models, const Objective& objective,
                                     const TrainingSet& data, const TrainOptions& options,
                                     std::span<const double> shares, std::uint64_t own_limit) {
-  const Device device = models.policy().device();
-  const Lifted lifted(device);
+  const Lifted lifted(models.policy().device());
   TrainOptions automatic = options;
   automatic.checkpointing = Checkpointing::automatic;
-  automatic.planned_limit = kEndlessMemory;
-  std::vector<MemoryRow> rows;
-  const std::optional<MemoryChoice> free = plan_memory(models, objective, data, automatic);
-  if (!free) return rows;
-  rows.push_back({.choice = free});
-  const std::uint64_t own = bytes_of_nothing(device);
-  std::vector<std::uint64_t> limits;
-  limits.reserve(shares.size() + 1);
-  for (const double share : shares)
-    limits.push_back(own +
-                     static_cast<std::uint64_t>(share * static_cast<double>(free->predicted_peak_bytes)));
-  if (own_limit > 0) limits.push_back(own_limit);
-  std::ranges::move(plan_memory(models, objective, data, automatic, limits), std::back_inserter(rows));
-  return rows;
+  return plan_memory(models, objective, data, automatic, shares, own_limit);
 }
 
 MemoryFit fit_memory(CausalLM& model, const TrainOptions& options, std::int64_t seq_len,

@@ -62,11 +62,11 @@ class Run {
     return choice;
   }
 
-  std::vector<MemoryRow> plan(std::span<const std::uint64_t> limits) {
+  std::vector<MemoryRow> plan(std::span<const double> shares, std::uint64_t own_limit) {
     if (objective_.needs().kind == ExampleKind::prompt) return {};
     model_.set_training(true);
     std::vector<MemoryRow> rows =
-        detail::LongestStep(models_, objective_, data_, options_, parts()).compare(limits);
+        detail::LongestStep(models_, objective_, data_, options_, parts()).compare(shares, own_limit);
     model_.set_training(false);
     return rows;
   }
@@ -398,16 +398,6 @@ class Run {
   std::optional<LossScaler> scaler_;  // where the model computes in f16
 };
 
-}  // namespace
-
-std::int64_t steps_for_epochs(std::int64_t epochs, const TrainingSet& data, const TrainOptions& options) {
-  const std::int64_t a_step = options.batch_size * options.grad_accumulation;
-  const auto batches = data.batches(options.batch_size, detail::data_seed(options), options.packing);
-  return (epochs * batches->rows_per_epoch() + a_step - 1) / a_step;
-}
-
-namespace {
-
 void check(const ObjectiveModels& models, const Objective& objective, const TrainingSet& data,
            const TokenDataset* valid, const TrainOptions& options) {
   options.validate();
@@ -424,6 +414,12 @@ void check(const ObjectiveModels& models, const Objective& objective, const Trai
 
 }  // namespace
 
+std::int64_t steps_for_epochs(std::int64_t epochs, const TrainingSet& data, const TrainOptions& options) {
+  const std::int64_t a_step = options.batch_size * options.grad_accumulation;
+  const auto batches = data.batches(options.batch_size, detail::data_seed(options), options.packing);
+  return (epochs * batches->rows_per_epoch() + a_step - 1) / a_step;
+}
+
 TrainResult train(const ObjectiveModels& models, const Objective& objective, const TrainingSet& data,
                   const TokenDataset* valid, const TrainOptions& options,
                   std::span<TrainObserver* const> observers, TrainControl* control) {
@@ -439,11 +435,9 @@ std::optional<MemoryChoice> plan_memory(const ObjectiveModels& models, const Obj
 
 std::vector<MemoryRow> plan_memory(const ObjectiveModels& models, const Objective& objective,
                                    const TrainingSet& data, const TrainOptions& options,
-                                   std::span<const std::uint64_t> limits) {
+                                   std::span<const double> shares, std::uint64_t own_limit) {
   check(models, objective, data, nullptr, options);
-  TrainOptions within = options;
-  within.planned_limit = kEndlessMemory;
-  return Run(models, objective, data, nullptr, within, {}, nullptr).plan(limits);
+  return Run(models, objective, data, nullptr, options, {}, nullptr).plan(shares, own_limit);
 }
 
 TrainResult train(CausalLM& model, const TrainingSet& data, const TokenDataset* valid,

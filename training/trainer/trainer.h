@@ -67,11 +67,11 @@ TrainResult train(const ObjectiveModels& models, const Objective& objective, con
 std::optional<MemoryChoice> plan_memory(const ObjectiveModels& models, const Objective& objective,
                                         const TrainingSet& data, const TrainOptions& options);
 
-/// Says what it would choose for each of these limits, in bytes; the device's own does not count. Empty for
-/// an objective whose rows the model writes itself. Throws as train() does.
+/// Compares limits of memory for that; see compare_limits(). Empty for an objective whose rows the model
+/// writes itself. The device's own limit does not count. Throws as train() does.
 std::vector<MemoryRow> plan_memory(const ObjectiveModels& models, const Objective& objective,
                                    const TrainingSet& data, const TrainOptions& options,
-                                   std::span<const std::uint64_t> limits);
+                                   std::span<const double> shares, std::uint64_t own_limit);
 
 /// Trains with the next-token objective.
 TrainResult train(CausalLM& model, const TrainingSet& data, const TokenDataset* valid,
