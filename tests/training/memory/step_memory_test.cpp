@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,9 +28,9 @@ class StepMemory : public ::testing::TestWithParam<Device> {
   void SetUp() override { CALDERA_REQUIRE_DEVICE(GetParam()); }
   void TearDown() override { set_memory_limit(GetParam(), 0); }
 
-  static TokenDataset long_texts() {
+  static TokenDataset long_texts(int count = 8) {
     ExampleSet set;
-    for (int i = 0; i < 8; ++i)
+    for (int i = 0; i < count; ++i)
       set.examples.push_back({"", std::string(static_cast<std::size_t>(200 + i), 'a')});
     return TokenDataset(set, ByteTokenizer(), {.seq_len = 256});
   }
@@ -187,29 +188,41 @@ TEST_P(StepMemory, TheCurveFallsAsTheLimitFalls) {
 }
 
 TEST_P(StepMemory, RunsWithinJustWhatItNeeds) {
+  const bool is_exact = GetParam().kind == DeviceKind::cpu;
   // On Vulkan the argument tables of plans come on top.
-  const std::uint64_t tables = GetParam().kind == DeviceKind::cpu ? 0 : 2 << 20;
+  const std::uint64_t tables = is_exact ? 0 : 2 << 20;
   constexpr int kAllParameters = 0;
+  int shown = 0;
+  bool is_fresh = true;
   for (const int rank : {2, kAllParameters}) {
     TrainOptions options = make_options(Checkpointing::automatic, 0);
     options.try_longest = false;
+    // More rows than any run before: the peak that a device counts never falls.
+    if (is_exact) options.batch_size = rank == kAllParameters ? 24 : 12;
+    const TokenDataset texts = long_texts(static_cast<int>(options.batch_size));
     const std::unique_ptr<Llama> model = make_model(0, rank);
     const std::vector<double> shares{0.8};
-    const std::vector<MemoryRow> rows =
-        memory_curve(ObjectiveModels(*model), NextToken(), long_texts(), options, shares);
+    std::vector<MemoryRow> rows = memory_curve(ObjectiveModels(*model), NextToken(), texts, options, shares);
     ASSERT_EQ(rows.size(), 2U);
+    std::ranges::reverse(rows);
     for (const MemoryRow& row : rows) {
       ASSERT_TRUE(row.choice) << row.least_bytes << " of " << row.limit_bytes;
       const std::unique_ptr<Llama> trained = make_model(0, rank);
-      set_memory_limit(GetParam(), row.choice->needed_bytes + tables);
       const std::uint64_t before = device_counters(GetParam()).peak_bytes;
-      const TrainResult result = train(*trained, long_texts(), nullptr, options);
+      if (before > row.choice->predicted_peak_bytes) is_fresh = false;
+      set_memory_limit(GetParam(), row.choice->needed_bytes + tables);
+      const TrainResult result = train(*trained, texts, nullptr, options);
       set_memory_limit(GetParam(), 0);
+      if (!is_exact || result.peak_bytes <= before) continue;
+      ++shown;
       // Without fusion an evaluation keeps single numbers besides.
-      if (GetParam().kind == DeviceKind::cpu && settings().fusion && result.peak_bytes > before) {
-        EXPECT_EQ(result.peak_bytes, result.memory->predicted_peak_bytes) << "rank " << rank;
-      }
+      const std::uint64_t numbers = settings().fusion ? 0 : 4096;
+      EXPECT_GE(result.peak_bytes, result.memory->predicted_peak_bytes) << "rank " << rank;
+      EXPECT_LE(result.peak_bytes, result.memory->predicted_peak_bytes + numbers) << "rank " << rank;
     }
+  }
+  if (is_exact && is_fresh) {
+    EXPECT_EQ(shown, 4) << "peaks that were compared";
   }
 }
 
