@@ -39,16 +39,16 @@ void Command::add_refused(Arguments& args, const std::string& flag) {
 }
 
 void Command::add_memory_limit(Arguments& args) {
-  args.option("--memory-limit", memory_limit_,
-              "Most memory to take on the device at a time, for example 512MiB (default: "
-              "$CALDERA_MEMORY_LIMIT, else what the device has)")
-      .type_name("SIZE");
+  memory_limit_option_ = args.option("--memory-limit", memory_limit_,
+                                     "Most memory to take on the device at a time, for example 512MiB "
+                                     "(default: $CALDERA_MEMORY_LIMIT, else what the device has)")
+                             .type_name("SIZE");
 }
 
 Device Command::open_device() const {
   std::uint64_t limit = 0;
   try {
-    if (!memory_limit_.empty()) limit = parse_bytes(memory_limit_, "--memory-limit");
+    if (memory_limit_option_.given()) limit = parse_bytes(memory_limit_, "--memory-limit");
   } catch (const ValueError& error) {
     throw UsageError(error.what());
   }

@@ -72,6 +72,7 @@ class Command {
   std::string summary_;
   std::string device_;
   std::string memory_limit_;
+  Option memory_limit_option_;
   bool json_ = false;
   std::optional<std::int64_t> threads_;
   std::vector<std::pair<std::string, Option>> refused_;

@@ -81,27 +81,53 @@ class StepMarks : public TrainObserver {
   std::size_t runs_before_last_ = 0, spans_before_last_ = 0;
 };
 
-/// One batch of sequences, so that every step has the same shapes.
-TokenDataset load_one_batch(const ExplainFlags& flags, const ModelConfig& config) {
-  const TrainingFlags& training = flags.training;
-  const std::int64_t batch = training.options.batch_size;
-  const DatasetOptions options{
-      .seq_len = choose_seq_len(training.seq_len,
-                                training.data.paths.empty() ? kDefaultTokens : kTrainingSeqLen, config),
-      .loss_on = training.data.dataset_options(1).loss_on};
-  if (training.data.paths.empty()) {
-    const auto length = static_cast<std::size_t>(options.seq_len) + 1;
-    ExampleSet examples;
-    for (std::int64_t i = 0; i < batch; ++i) examples.examples.push_back({"", std::string(length, '\1')});
-    return {examples, ByteTokenizer(false), options};
+/// The longest batch of a set, again and again: every step has the shapes that memory is planned for.
+class LongestBatches final : public TrainingSet {
+ public:
+  explicit LongestBatches(std::unique_ptr<TrainingSet> set) : set_(std::move(set)) {}
+
+  std::unique_ptr<BatchSource> batches(std::int64_t batch_size, std::uint64_t /*seed*/,
+                                       Packing packing) const override {
+    return std::make_unique<Source>(longest_batch(batch_size, packing));
   }
-  ChatFormat chat(load_chat_templates(flags.model));
-  ExampleSet examples =
-      load_splits(training.data.data_paths(), training.data.file_options(&chat), {.valid = false})
-          .train.front();
-  if (!examples.plain_text && static_cast<std::int64_t>(examples.examples.size()) > batch)
-    examples.examples.resize(static_cast<std::size_t>(batch));
-  return {examples, *load_tokenizer(flags.model), options};
+  Batch longest_batch(std::int64_t batch_size, Packing packing) const override {
+    return set_->longest_batch(batch_size, packing);
+  }
+  const TokenDataset& sample() const override { return set_->sample(); }
+  std::string fingerprint() const override { return set_->fingerprint(); }
+
+ private:
+  class Source final : public BatchSource {
+   public:
+    explicit Source(Batch batch) : batch_(std::move(batch)) {}
+    Batch next() override { return batch_; }
+    BatchPosition position() const override { return {}; }
+    void restore(const BatchPosition& /*position*/) override {}
+    std::int64_t rows_per_epoch() const override { return batch_.batch_size; }
+
+   private:
+    Batch batch_;
+  };
+
+  std::unique_ptr<TrainingSet> set_;
+};
+
+/// What finetune would train on; without --data, a batch of sequences.
+TrainingData load_data(ExplainFlags& flags, const ModelConfig& config) {
+  TrainingFlags& training = flags.training;
+  if (!training.data.paths.empty()) {
+    ChatFormat chat(load_chat_templates(flags.model));
+    return load_training_data(training, *load_tokenizer(flags.model), config, &chat);
+  }
+  const DatasetOptions options{.seq_len = choose_seq_len(training.seq_len, kDefaultTokens, config),
+                               .loss_on = training.data.dataset_options(1).loss_on};
+  const auto length = static_cast<std::size_t>(options.seq_len) + 1;
+  ExampleSet examples;
+  for (std::int64_t i = 0; i < training.options.batch_size; ++i)
+    examples.examples.push_back({"", std::string(length, '\1')});
+  TrainingData data;
+  data.train = std::make_unique<TokenDataset>(examples, ByteTokenizer(false), options);
+  return data;
 }
 
 }  // namespace
@@ -165,15 +191,16 @@ SteadyRun explain_train(ExplainFlags& flags, Device device) {
   const std::unique_ptr<CausalLM> model =
       random ? make_model(flags, device) : open_model(flags.model, device);
   const std::vector<std::string> targets = resolve_targets(*model, flags.targets);
-  const TokenDataset data = load_one_batch(flags, model->config());
+  TrainingData loaded = load_data(flags, model->config());
+  const TokenDataset* const valid = loaded.valid ? &*loaded.valid : nullptr;
+  const LongestBatches data(std::move(loaded.train));
   if (!random) load_weights(*model, flags.model, flags.adapter, parse_dtype(flags.training.dtype));
   TrainOptions& options = flags.training.options;
-  flags.training.optimizer.apply(options);
+  flags.training.apply();
   if (flags.adapter.empty()) apply_lora(*model, flags.lora, targets, options.seed);
   options.iterations = 3;
   options.val_every = 0;
   options.try_longest = false;
-  options.checkpointing = flags.training.checkpointing();
   const Profiler profiler;
   StepMarks marks(profiler);
   const std::array<TrainObserver*, 1> observers{&marks};
@@ -185,7 +212,7 @@ SteadyRun explain_train(ExplainFlags& flags, Device device) {
     shares.reserve(10);
     for (int i = 0; i < 10; ++i) shares.push_back(1 - 0.7 * i / 9);
     options.try_longest = true;  // as finetune does
-    steady.memory = memory_curve(ObjectiveModels(*model), NextToken(), data, options, shares, limit);
+    steady.memory = memory_curve(ObjectiveModels(*model), NextToken(), data, valid, options, shares, limit);
   }
   return steady;
 }

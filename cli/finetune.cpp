@@ -14,6 +14,7 @@
 #include "cli/training/reference_flags.h"
 #include "cli/training/run_settings.h"
 #include "cli/training/training_run.h"
+#include "engine/base/error.h"
 #include "lm/adapters/lora.h"
 #include "lm/chat/model_chat_templates.h"
 #include "lm/formats/convert/convert.h"
@@ -58,8 +59,7 @@ class FinetuneCommand : public Command {
     const std::shared_ptr<const Tokenizer> tokenizer = load_tokenizer(model_);
     ChatFormat chat(load_chat_templates(model_));
     const TrainingData data = load_training_data(flags_, *tokenizer, model->config(), &chat);
-    load_weights(*model, model_, {}, parse_dtype(flags_.dtype));
-    const std::string what = make_trainable(*model);
+    const std::string what = load_and_adapt(*model);
 
     const std::unique_ptr<CausalLM> reference = reference_.load(*model, parse_dtype(flags_.dtype));
 
@@ -75,20 +75,15 @@ class FinetuneCommand : public Command {
   }
 
  private:
-  /// Applies the adapter, or makes the model itself trainable; says which.
-  std::string make_trainable(CausalLM& model) {
-    if (!adapter_.is_full()) {
-      const std::size_t modules = apply_lora(model, adapter_.options, adapter_.targets, flags_.options.seed);
-      return fmt::format("rank {} on {} modules", adapter_.options.rank, modules);
+  /// Loads the weights and makes trainable what is to be trained; says what.
+  std::string load_and_adapt(CausalLM& model) const {
+    try {
+      load_weights(model, model_, {}, parse_dtype(flags_.dtype));
+      return adapter_.make_trainable(model, flags_.options.seed, model_);
+    } catch (const OutOfMemoryError& error) {
+      throw OutOfMemoryError(
+          fmt::format("{}; that is before any training, which caldera fit reckons with", error.what()));
     }
-    if (model.has_quantized_weights())
-      throw UsageError(
-          fmt::format("--adapter-type full: {} has quantised weights, which are not trained; train an "
-                      "adapter on them, or "
-                      "convert the model to f32 first (caldera convert --type f32)",
-                      model_));
-    adapter_.freeze(model);
-    return "all of the model";
   }
 
   void save(CausalLM& model, const std::filesystem::path& folder, StagedFiles& files) const {

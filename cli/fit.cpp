@@ -9,8 +9,8 @@
 #include "cli/files/inputs.h"
 #include "cli/training/memory_report.h"
 #include "cli/training/training_run.h"
+#include "engine/base/byte_size.h"
 #include "engine/runtime/runtime.h"
-#include "lm/adapters/lora.h"
 #include "training/trainer/memory_curve.h"
 
 namespace caldera::cli {
@@ -31,7 +31,6 @@ class FitCommand : public Command {
     declare_model(args, model_);
     flags_.declare(args);
     add_memory_limit(args);
-    args.get("--memory-limit").required();
     adapter_.declare(args);
     args.get("--data").required(false).description("Not read: rows of tokens that stand for any text");
     args.get("--out").required(false).description("Not written to: nothing is saved");
@@ -41,23 +40,25 @@ class FitCommand : public Command {
 
   void run() override {
     const Device device = open_device();
-    // The model may not fit either: that is an answer, too.
     const std::uint64_t limit = device_counters(device).limit_bytes;
+    if (limit == 0)
+      throw UsageError("there is no limit to fit into: give --memory-limit, or set CALDERA_MEMORY_LIMIT");
+    flags_.apply();
+    // The model may not fit either: that is an answer, too.
     set_memory_limit(device, 0);
     const std::unique_ptr<CausalLM> model = open_model(model_, device);
     adapter_.resolve(*model);
     load_weights(*model, model_, {}, parse_dtype(flags_.dtype));
-    if (adapter_.is_full())
-      adapter_.freeze(*model);
-    else
-      apply_lora(*model, adapter_.options, adapter_.targets, flags_.options.seed);
-    flags_.optimizer.apply(flags_.options);
+    adapter_.make_trainable(*model, flags_.options.seed, model_);
     const ModelConfig& config = model->config();
     const std::int64_t seq_len = choose_seq_len(flags_.seq_len, kTrainingSeqLen, config);
     set_memory_limit(device, limit);
     const MemoryFit fit = fit_memory(*model, flags_.options, seq_len, config.max_positions(), kMostRows);
     if (json()) {
       nlohmann::ordered_json document = describe_memory(fit.choice);
+      if (fit.longest_seq_len == 0) document["peak_bytes"] = nullptr;
+      document["limit_bytes"] = limit;
+      if (fit.longest_seq_len == 0) document["least_bytes"] = fit.least_bytes;
       document["longest_seq_len"] = fit.longest_seq_len;
       document["largest_batch"] = fit.largest_batch;
       document["batch_size"] = flags_.options.batch_size;
@@ -65,7 +66,8 @@ class FitCommand : public Command {
       return print_json(document);
     }
     if (fit.longest_seq_len == 0) {
-      fmt::print("not even one token a row fits, with {} rows a batch\n", flags_.options.batch_size);
+      fmt::print("not even one token a row fits, with {} rows a batch: at least {} is needed\n",
+                 flags_.options.batch_size, format_bytes_up(static_cast<std::int64_t>(fit.least_bytes)));
     } else {
       fmt::print("longest text:  {} tokens a row{}, with {} rows a batch\n", fit.longest_seq_len,
                  fit.longest_seq_len == config.max_positions() ? " (all positions of the model)" : "",

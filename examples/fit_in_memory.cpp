@@ -53,7 +53,8 @@ int main() {
   std::vector<MemoryRow> rows;
   {
     const std::unique_ptr<Llama> model = make_model();
-    rows = memory_curve(ObjectiveModels(*model), NextToken(), make_data(), {.batch_size = 8}, shares);
+    rows =
+        memory_curve(ObjectiveModels(*model), NextToken(), make_data(), nullptr, {.batch_size = 8}, shares);
   }
   for (const MemoryRow& row : rows) {
     if (row.choice)

@@ -122,6 +122,19 @@ void AdapterFlags::resolve(CausalLM& model) {
   }
 }
 
+std::string AdapterFlags::make_trainable(CausalLM& model, std::uint64_t seed,
+                                         const std::string& model_path) const {
+  if (!is_full())
+    return fmt::format("rank {} on {} modules", options.rank, apply_lora(model, options, targets, seed));
+  if (model.has_quantized_weights())
+    throw UsageError(fmt::format(
+        "--adapter-type full: {} has quantised weights, which are not trained; train an adapter on "
+        "them, or convert the model to f32 first (caldera convert --type f32)",
+        model_path));
+  freeze(model);
+  return "all of the model";
+}
+
 void AdapterFlags::freeze(CausalLM& model) const {
   class Freezer final : public ParameterVisitor {
    public:

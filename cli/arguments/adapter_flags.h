@@ -21,11 +21,15 @@ struct AdapterFlags {
   void resolve(CausalLM& model);
   /// Whether the model itself is trained, without an adapter.
   bool is_full() const { return type_ == "full"; }
-  /// Freezes what --freeze names, of a model that is trained itself. Throws UsageError where it names no
+  /// Applies the adapter, of which `seed` draws the weights, or makes the model itself trainable but for what
+  /// --freeze names; returns what is trained, for people. `model_path` is what messages call the model.
+  /// Throws UsageError for quantised weights that would be trained themselves, and where --freeze names no
   /// parameter, or all.
-  void freeze(CausalLM& model) const;
+  std::string make_trainable(CausalLM& model, std::uint64_t seed, const std::string& model_path) const;
 
  private:
+  void freeze(CausalLM& model) const;
+
   std::string type_ = "lora";
   std::string init_ = "default";
   std::string bias_ = "none";

@@ -148,7 +148,7 @@ std::vector<std::string> Option::values() const {
   }
   return values;
 }
-bool Option::given() const { return option_->count() > 0; }
+bool Option::given() const { return option_ != nullptr && option_->count() > 0; }
 std::string Option::name() const {
   const std::vector<std::string>& names = option_->get_lnames();
   return names.empty() ? option_->get_name() : "--" + names.front();

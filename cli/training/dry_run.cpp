@@ -105,7 +105,8 @@ nlohmann::ordered_json describe_dry_run(const ObjectiveModels& models, const Tra
   }
   document["remark"] = data.remark;
   document["memory"] = nullptr;
-  if (const auto memory = plan_memory(models, *make_objective(flags.objective), *data.train, flags.options))
+  if (const auto memory = plan_memory(models, *make_objective(flags.objective), *data.train,
+                                      data.valid ? &*data.valid : nullptr, flags.options))
     document["memory"] = {{"predicted_peak_bytes", memory->predicted_peak_bytes},
                           {"checkpointed_layers", memory->checkpointed_layers},
                           {"recomputed", nine_digits(memory->recomputed)},

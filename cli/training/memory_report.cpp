@@ -69,7 +69,7 @@ std::string curve_text(std::span<const MemoryRow> rows) {
     const std::string limit = row.limit_bytes == 0 ? "none" : bytes_text(row.limit_bytes);
     if (!row.choice) {
       text += fmt::format("{:>12} {:>12} {:>10}  at least {} is needed\n", limit, "-", "-",
-                          bytes_text(row.least_bytes));
+                          format_bytes_up(static_cast<std::int64_t>(row.least_bytes)));
       continue;
     }
     text += fmt::format("{:>12} {:>12} {:>8.0f} %  {} of {} checkpointed\n", limit,

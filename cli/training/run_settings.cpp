@@ -16,9 +16,10 @@ namespace fs = std::filesystem;
 constexpr std::array<std::string_view, 7> kHowItBegins{"help",   "json",      "config", "settings",
                                                        "resume", "overwrite", "version"};
 // They change what is written or how fast it goes, not what is trained.
-constexpr std::array<std::string_view, 14> kBeside{
-    "serve-report", "sample-prompt", "sample-tokens", "out",         "report",    "tensorboard", "log",
-    "save-every",   "keep",          "memory-limit",  "val-batches", "val-every", "patience",    "best"};
+constexpr std::array<std::string_view, 15> kBeside{
+    "checkpoint",   "serve-report", "sample-prompt", "sample-tokens", "out",
+    "report",       "tensorboard",  "log",           "save-every",    "keep",
+    "memory-limit", "val-batches",  "val-every",     "patience",      "best"};
 
 bool is_in(std::string_view name, std::span<const std::string_view> names) {
   return std::ranges::find(names, name) != names.end();

@@ -219,19 +219,19 @@ void TrainingFlags::declare(Arguments& args) {
       .show_default();
 }
 
-Checkpointing TrainingFlags::checkpointing() const {
-  return checkpoint == "none"    ? Checkpointing::none
-         : checkpoint == "layer" ? Checkpointing::layer
-                                 : Checkpointing::automatic;
+void TrainingFlags::apply() {
+  optimizer.apply(options);
+  options.checkpointing = checkpoint == "none"    ? Checkpointing::none
+                          : checkpoint == "layer" ? Checkpointing::layer
+                                                  : Checkpointing::automatic;
+  options.packing = packing ? Packing::best_fit : Packing::none;
 }
 
 void TrainingFlags::check(const std::vector<const char*>& outputs) {
   if (options.val_batches == 0)
     throw UsageError("--val-batches: 0 would validate on nothing; use -1 for all");
   settings = settings_of(args_);
-  optimizer.apply(options);
-  options.checkpointing = checkpointing();
-  options.packing = packing ? Packing::best_fit : Packing::none;
+  apply();
   best = best || options.patience > 0;
   if (best && options.val_every == 0)
     throw UsageError("--best and --patience compare validations: give --val-every a number of steps");

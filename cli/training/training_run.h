@@ -56,11 +56,11 @@ struct TrainingFlags {
   void declare_settings(Arguments& args, const std::string& name);
   /// Declares the flags that this version supports.
   void declare(Arguments& args);
-  /// Returns what --checkpoint says.
-  Checkpointing checkpointing() const;
-  /// Checks what needs neither model nor data: dtype, schedule, output paths, and what to go on from;
-  /// `outputs` are the files that will be written to --out, the one that makes it a model first. Throws
-  /// UsageError or FileError.
+  /// Puts what --checkpoint, --packing and the optimiser's flags say into `options`, once. Throws UsageError.
+  void apply();
+  /// Applies the flags, and checks what needs neither model nor data: dtype, schedule, output paths, and what
+  /// to go on from; `outputs` are the files that will be written to --out, the one that makes it a model
+  /// first. Throws UsageError or FileError.
   void check(const std::vector<const char*>& outputs);
 
   /// All flags as they were given, or as they are by default; check() sets it.

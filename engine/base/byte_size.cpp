@@ -29,6 +29,18 @@ constexpr std::array<Unit, 10> kUnits{{{"", 1},
                                        {"gib", 0x1p30},
                                        {"tib", 0x1p40}}};
 
+/// "12.5 KiB", the number as `round` makes it of one that is to be whole.
+std::string in_units(std::int64_t bytes, double (*round)(double)) {
+  constexpr std::array<const char*, 4> kUnits{"KiB", "MiB", "GiB", "TiB"};
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  double value = static_cast<double>(bytes) / 1024;
+  std::size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < kUnits.size(); ++unit) value /= 1024;
+  const int digits = value < 10 ? 2 : value < 100 ? 1 : 0;
+  const double scale = std::pow(10, digits);
+  return fmt::format("{:.{}f} {}", round(value * scale) / scale, digits, kUnits[unit]);
+}
+
 bool is_same(std::string_view text, std::string_view lower_case) {
   return std::ranges::equal(text, lower_case, [](char a, char b) {
     return std::tolower(static_cast<unsigned char>(a)) == static_cast<unsigned char>(b);
@@ -54,13 +66,7 @@ std::uint64_t parse_bytes(std::string_view text, std::string_view name) {
   return static_cast<std::uint64_t>(bytes);
 }
 
-std::string format_bytes(std::int64_t bytes) {
-  constexpr std::array<const char*, 4> kUnits{"KiB", "MiB", "GiB", "TiB"};
-  if (bytes < 1024) return fmt::format("{} B", bytes);
-  double value = static_cast<double>(bytes) / 1024;
-  std::size_t unit = 0;
-  for (; value >= 1024 && unit + 1 < kUnits.size(); ++unit) value /= 1024;
-  return fmt::format("{:.{}f} {}", value, value < 10 ? 2 : value < 100 ? 1 : 0, kUnits[unit]);
-}
+std::string format_bytes(std::int64_t bytes) { return in_units(bytes, std::nearbyint); }
+std::string format_bytes_up(std::int64_t bytes) { return in_units(bytes, std::ceil); }
 
 }  // namespace caldera

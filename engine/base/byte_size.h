@@ -12,7 +12,9 @@ namespace caldera {
 /// `name` is what the text was given for. Throws ValueError for anything else, and for less than one byte.
 std::uint64_t parse_bytes(std::string_view text, std::string_view name);
 
-/// Writes a number of bytes as "12.5 KiB".
+/// Writes a number of bytes as "12.5 KiB", rounded to nearest.
 std::string format_bytes(std::int64_t bytes);
+/// Writes it rounded up: a limit that is set to what is written is no less than `bytes`.
+std::string format_bytes_up(std::int64_t bytes);
 
 }  // namespace caldera

@@ -32,6 +32,35 @@ for device in $devices; do
   [ ! -e "$work/tight-$device/adapter_model.safetensors" ] || fail "$device: an adapter of a run that failed"
 done
 
+# What a run says that it needs at least is a limit that it runs in.
+"$CALDERA_BIN" finetune --device cpu --model "$work/base" --data "$work/text.txt" --out "$work/least" --rank 4 --iterations 2 \
+  --batch-size 2 --log "$work/kept.jsonl" >"$work/stdout" 2>"$work/stderr" || fail "$(cat "$work/stderr")"
+cp "$work/kept.jsonl" "$work/kept.before"
+expect_exit 1 finetune cpu "$work/new/b/c" --memory-limit 400KiB --log "$work/kept.jsonl"
+least=$(sed -n 's/.*takes at least \([0-9.]* [KMG]iB\).*/\1/p' "$work/stderr")
+[ -n "$least" ] || fail "no least limit is said: $(cat "$work/stderr")"
+[ ! -e "$work/new" ] || fail "a run that was refused left folders"
+cmp "$work/kept.jsonl" "$work/kept.before" || fail "a run that was refused changed an earlier log"
+expect_exit 0 finetune cpu "$work/at-least" --memory-limit "$least"
+
+# fit: the same answers for a run; a limit from the environment; the checkpointing that is asked for.
+fit() { "$CALDERA_BIN" fit --json --device cpu --model "$work/base" --rank 4 --batch-size 2 "$@"; }
+expect_exit 2 fit
+grep -q 'give --memory-limit, or set CALDERA_MEMORY_LIMIT' "$work/stderr" || fail "$(cat "$work/stderr")"
+expect_exit 2 fit --memory-limit ''
+lengths=
+for how in none layer auto; do
+  expect_exit 0 env CALDERA_MEMORY_LIMIT=300KiB "$CALDERA_BIN" fit --json --device cpu --model "$work/base" --rank 4 \
+    --batch-size 2 --checkpoint $how
+  lengths="$lengths $(json_number longest_seq_len "$work/stdout")"
+done
+set -- $lengths
+[ "$1" -gt 0 ] && [ "$1" -lt "$2" ] && [ "$2" -le "$3" ] || fail "longest texts:$lengths"
+expect_exit 0 fit --memory-limit 130KiB
+[ "$(json_number longest_seq_len "$work/stdout")" -eq 0 ] || fail "$(cat "$work/stdout")"
+[ "$(json_number limit_bytes "$work/stdout")" -eq 133120 ] || fail "$(cat "$work/stdout")"
+[ "$(json_number least_bytes "$work/stdout")" -gt 133120 ] || fail "$(cat "$work/stdout")"
+
 export CALDERA_MEMORY_LIMIT=64KiB
 expect_exit 1 finetune cpu "$work/tight"
 grep -q 'of a limit of 65536' "$work/stderr" || fail "CALDERA_MEMORY_LIMIT has no effect: $(cat "$work/stderr")"

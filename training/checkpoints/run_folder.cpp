@@ -102,12 +102,16 @@ RunFolder::RunFolder(fs::path path, RunFolderOptions options, WriteModel write_m
 
 RunFolder::~RunFolder() {
   lock_.reset();
-  if (created_) ::rmdir(path_.c_str());
+  // Those in which nothing was written.
+  for (const fs::path& folder : created_)
+    if (::rmdir(folder.c_str()) != 0) break;
 }
 
 void RunFolder::open() {
   std::error_code error;
-  created_ = !fs::exists(path_, error);
+  for (fs::path folder = fs::absolute(path_, error).lexically_normal();
+       !error && folder.has_relative_path() && !fs::exists(folder, error); folder = folder.parent_path())
+    if (folder.has_filename()) created_.push_back(folder);
   fs::create_directories(path_, error);
   if (!error) path_ = fs::canonical(path_, error);  // a link to the folder stays one
   if (error)

@@ -76,7 +76,7 @@ class RunFolder {
   RunFolderOptions options_;
   WriteModel write_model_;
   std::unique_ptr<RunLock> lock_;
-  bool created_ = false;
+  std::vector<std::filesystem::path> created_;  // by this run, the innermost first
   bool saved_ = false;
 };
 

@@ -118,7 +118,7 @@ class Search {
       throw MemoryLimitTooLow(fmt::format("a training step takes at least {}, of which {} are there before "
                                           "it: more than the limit of {}; "
                                           "lower the batch size or the sequence length, or raise the limit",
-                                          format_bytes(static_cast<std::int64_t>(least_)),
+                                          format_bytes_up(static_cast<std::int64_t>(least_)),
                                           format_bytes(static_cast<std::int64_t>(bounds_.own + held_bytes_)),
                                           format_bytes(static_cast<std::int64_t>(limit))),
                               least_);
@@ -251,7 +251,7 @@ class Search {
 
   MemoryChoice planned(Layers layers, std::int64_t checkpointed, double recomputed) {
     model_.set_checkpointing(std::move(layers));
-    std::uint64_t peak = 0, ends = 0;
+    std::uint64_t peak = bounds_.least_peak, ends = 0;
     for (const StepGraph& build : step_) {
       const std::vector<LazyTensor> outputs = build();
       const MemoryForecast forecast = forecast_memory(outputs);

@@ -73,6 +73,8 @@ struct MemoryBounds {
   std::uint64_t limit = 0;    ///< of all that is taken; 0: none, and automatic checkpoints nothing
   std::uint64_t further = 0;  ///< will be in use besides what is now
   std::uint64_t own = 0;      ///< taken by the device for itself, within the limit
+  /// Will be in use at some time, whatever is chosen: of what is evaluated besides the step.
+  std::uint64_t least_peak = 0;
 };
 
 /// A limit, and what is chosen for it.

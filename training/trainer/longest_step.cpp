@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/autodiff/autodiff.h"
+#include "engine/runtime/inspect/memory_forecast.h"
 #include "engine/runtime/runtime.h"
 #include "ops/core/cast.h"
 #include "ops/shape/joining.h"
@@ -12,9 +13,11 @@
 namespace caldera::detail {
 
 LongestStep::LongestStep(const ObjectiveModels& models, const Objective& objective, const TrainingSet& data,
-                         const TrainOptions& options, const StepParts& parts)
+                         std::span<const Batch> validation, const TrainOptions& options,
+                         const StepParts& parts)
     : models_(models),
       objective_(objective),
+      validation_(validation),
       options_(options),
       parts_(parts),
       batch_(data.longest_batch(options.batch_size, options.packing)) {}
@@ -75,7 +78,18 @@ MemoryBounds LongestStep::bounds() const {
       bounds.further += static_cast<std::uint64_t>(x.numel()) * size_of(x.dtype());
   }
   if (bounds.limit > 0) bounds.own = bytes_of_nothing(device);
+  bounds.least_peak = peak_of_validation();
   return bounds;
+}
+
+std::uint64_t LongestStep::peak_of_validation() const {
+  const auto longest = std::ranges::max_element(validation_, {}, &Batch::seq_len);
+  if (longest == validation_.end() || longest->seq_len <= batch_.seq_len) return 0;
+  const EvaluationMode mode(models_.policy());
+  const ObjectiveSums sums = objective_.sums(models_, *longest);
+  std::vector<LazyTensor> outputs{sums.loss};
+  for (const MetricSum& metric : sums.metrics) outputs.push_back(metric.sum);
+  return forecast_memory(outputs).peak_bytes();
 }
 
 }  // namespace caldera::detail

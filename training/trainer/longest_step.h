@@ -14,11 +14,12 @@
 
 namespace caldera::detail {
 
-/// The model must be in training mode. Everything that is given must outlive it.
+/// Plans for the longest of the batches of `validation` as well. The model must be in training mode.
+/// Everything that is given must outlive it.
 class LongestStep {
  public:
   LongestStep(const ObjectiveModels& models, const Objective& objective, const TrainingSet& data,
-              const TrainOptions& options, const StepParts& parts);
+              std::span<const Batch> validation, const TrainOptions& options, const StepParts& parts);
 
   /// Chooses which layers are checkpointed, by the options and the device's limit, and tells the model; see
   /// choose_checkpointing(), and what it throws.
@@ -34,11 +35,14 @@ class LongestStep {
   /// Builds what a step of one batch evaluates. Nothing of the run is changed.
   std::vector<LazyTensor> whole_step() const;
   MemoryBounds bounds() const;
+  /// Predicts the peak of a validation that is longer than the step's batch, of which it is no part; else 0.
+  std::uint64_t peak_of_validation() const;
   /// Says what is evaluated: the gradients alone where they wait for others or are tried, and the whole step.
   std::vector<StepGraph> evaluations() const;
 
   const ObjectiveModels& models_;
   const Objective& objective_;
+  std::span<const Batch> validation_;
   const TrainOptions& options_;
   StepParts parts_;
   Batch batch_;

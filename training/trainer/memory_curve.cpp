@@ -40,35 +40,40 @@ MemoryChoice choice_for(CausalLM& model, TrainOptions options, std::int64_t rows
   for (std::int64_t i = 0; i < rows; ++i)
     examples.examples.push_back({"", std::string(static_cast<std::size_t>(tokens) + 1, '\1')});
   const TokenDataset data(examples, ByteTokenizer(false), {.seq_len = tokens});
-  return plan_memory(ObjectiveModels(model), NextToken(), data, options).value();
+  return plan_memory(ObjectiveModels(model), NextToken(), data, nullptr, options).value();
 }
 
-/// A batch that fits with the least memory is found by one plan, without a search.
+/// Whether batches fit, with the checkpointing that is asked for.
 class Fits {
  public:
   Fits(CausalLM& model, const TrainOptions& options, std::uint64_t limit)
-      : model_(model), automatic_(options), layer_(options), limit_(limit) {
-    automatic_.checkpointing = Checkpointing::automatic;
-    automatic_.planned_limit = limit;
+      : model_(model), asked_(options), layer_(options), limit_(limit) {
+    asked_.planned_limit = limit;
     layer_.checkpointing = Checkpointing::layer;
     layer_.planned_limit = limit;
   }
-  /// Nothing where there is none.
-  std::optional<MemoryChoice> choice(std::int64_t rows, std::int64_t tokens) const {
-    try {
-      return choice_for(model_, automatic_, rows, tokens);
-    } catch (const MemoryLimitTooLow&) {
-      return std::nullopt;
-    }
+  /// Throws MemoryLimitTooLow where there is none.
+  MemoryChoice choice(std::int64_t rows, std::int64_t tokens) const {
+    MemoryChoice choice = choice_for(model_, asked_, rows, tokens);
+    if (choice.needed_bytes > limit_)
+      throw MemoryLimitTooLow("a training step takes more than the limit", choice.needed_bytes);
+    return choice;
   }
   bool operator()(std::int64_t rows, std::int64_t tokens) const {
-    return choice_for(model_, layer_, rows, tokens).needed_bytes <= limit_ ||
-           choice(rows, tokens).has_value();
+    // What fits with the least memory is found by one plan, without a search.
+    const bool may_choose = asked_.checkpointing == Checkpointing::automatic;
+    if (may_choose && choice_for(model_, layer_, rows, tokens).needed_bytes <= limit_) return true;
+    try {
+      (void)choice(rows, tokens);
+      return true;
+    } catch (const MemoryLimitTooLow&) {
+      return false;
+    }
   }
 
  private:
   CausalLM& model_;
-  TrainOptions automatic_;
+  TrainOptions asked_;
   TrainOptions layer_;
   std::uint64_t limit_;
 };
@@ -92,12 +97,13 @@ std::int64_t largest(std::int64_t most, const std::function<bool(std::int64_t)>&
 }  // namespace
 
 std::vector<MemoryRow> memory_curve(const ObjectiveModels& models, const Objective& objective,
-                                    const TrainingSet& data, const TrainOptions& options,
-                                    std::span<const double> shares, std::uint64_t own_limit) {
+                                    const TrainingSet& data, const TokenDataset* valid,
+                                    const TrainOptions& options, std::span<const double> shares,
+                                    std::uint64_t own_limit) {
   const Lifted lifted(models.policy().device());
   TrainOptions automatic = options;
   automatic.checkpointing = Checkpointing::automatic;
-  return plan_memory(models, objective, data, automatic, shares, own_limit);
+  return plan_memory(models, objective, data, valid, automatic, shares, own_limit);
 }
 
 MemoryFit fit_memory(CausalLM& model, const TrainOptions& options, std::int64_t seq_len,
@@ -110,7 +116,11 @@ MemoryFit fit_memory(CausalLM& model, const TrainOptions& options, std::int64_t 
   fit.longest_seq_len =
       largest(most_tokens, [&](std::int64_t tokens) { return fits(options.batch_size, tokens); });
   fit.largest_batch = largest(most_rows, [&](std::int64_t rows) { return fits(rows, seq_len); });
-  if (fit.longest_seq_len > 0) fit.choice = fits.choice(options.batch_size, fit.longest_seq_len).value();
+  try {
+    fit.choice = fits.choice(options.batch_size, std::max<std::int64_t>(1, fit.longest_seq_len));
+  } catch (const MemoryLimitTooLow& error) {
+    fit.least_bytes = error.least_bytes;
+  }
   return fit;
 }
 

@@ -56,7 +56,7 @@ class Run {
   std::optional<MemoryChoice> plan() {
     if (objective_.needs().kind == ExampleKind::prompt) return std::nullopt;
     model_.set_training(true);
-    const MemoryChoice choice = detail::LongestStep(models_, objective_, data_, options_, parts()).choose();
+    const MemoryChoice choice = longest_step().choose();
     model_.set_training(false);
     model_.set_checkpointing({});
     return choice;
@@ -65,8 +65,7 @@ class Run {
   std::vector<MemoryRow> plan(std::span<const double> shares, std::uint64_t own_limit) {
     if (objective_.needs().kind == ExampleKind::prompt) return {};
     model_.set_training(true);
-    std::vector<MemoryRow> rows =
-        detail::LongestStep(models_, objective_, data_, options_, parts()).compare(shares, own_limit);
+    std::vector<MemoryRow> rows = longest_step().compare(shares, own_limit);
     model_.set_training(false);
     return rows;
   }
@@ -76,14 +75,15 @@ class Run {
       state_.data_fingerprint = data_.fingerprint();
       if (const TrainState* from = control_->resumed(); from != nullptr) resume(*from);
     }
+    model_.set_training(true);
+    TrainResult result;
+    prepare_memory(result);  // what does not fit leaves the files of observers as they are
     const EndNotice end_notice(observers_);
     for (TrainObserver* observer : observers_) {
       if (resumed_step_ > 0) observer->on_resume(resumed_step_);
       observer->on_begin(options_.iterations);
+      if (result.memory) observer->on_memory(*result.memory);
     }
-    model_.set_training(true);
-    TrainResult result;
-    prepare_memory(result);
     result.last_step = {.step = state_.step,
                         .loss = state_.loss,
                         .learning_rate = schedule_.learning_rate(std::max<std::int64_t>(0, state_.step - 1)),
@@ -262,18 +262,17 @@ class Run {
             .scaler = scaler_ ? &*scaler_ : nullptr};
   }
 
-  // Chooses what the steps keep, and evaluates the gradients of a batch of the longest examples: what does
-  // not fit the memory fails now and not in hours.
+  detail::LongestStep longest_step() { return {models_, objective_, data_, validation_, options_, parts()}; }
+
+  // Chooses what the steps keep, and evaluates gradients of the longest batch: what does not fit fails now.
   void prepare_memory(TrainResult& result) {
     if (objective_.needs().kind == ExampleKind::prompt) {  // what it trains on is written yet
       if (options_.checkpointing == Checkpointing::layer) checkpoint_all_layers(model_);
       return;
     }
-    const detail::LongestStep longest(models_, objective_, data_, options_, parts());
-    if (options_.checkpointing == Checkpointing::layer || device_counters(model_.device()).limit_bytes > 0) {
+    const detail::LongestStep longest = longest_step();
+    if (options_.checkpointing == Checkpointing::layer || device_counters(model_.device()).limit_bytes > 0)
       result.memory = longest.choose();
-      for (TrainObserver* observer : observers_) observer->on_memory(*result.memory);
-    }
     if (options_.try_longest) longest.try_gradients();
   }
 
@@ -428,16 +427,18 @@ TrainResult train(const ObjectiveModels& models, const Objective& objective, con
 }
 
 std::optional<MemoryChoice> plan_memory(const ObjectiveModels& models, const Objective& objective,
-                                        const TrainingSet& data, const TrainOptions& options) {
-  check(models, objective, data, nullptr, options);
-  return Run(models, objective, data, nullptr, options, {}, nullptr).plan();
+                                        const TrainingSet& data, const TokenDataset* valid,
+                                        const TrainOptions& options) {
+  check(models, objective, data, valid, options);
+  return Run(models, objective, data, valid, options, {}, nullptr).plan();
 }
 
 std::vector<MemoryRow> plan_memory(const ObjectiveModels& models, const Objective& objective,
-                                   const TrainingSet& data, const TrainOptions& options,
-                                   std::span<const double> shares, std::uint64_t own_limit) {
-  check(models, objective, data, nullptr, options);
-  return Run(models, objective, data, nullptr, options, {}, nullptr).plan(shares, own_limit);
+                                   const TrainingSet& data, const TokenDataset* valid,
+                                   const TrainOptions& options, std::span<const double> shares,
+                                   std::uint64_t own_limit) {
+  check(models, objective, data, valid, options);
+  return Run(models, objective, data, valid, options, {}, nullptr).plan(shares, own_limit);
 }
 
 TrainResult train(CausalLM& model, const TrainingSet& data, const TokenDataset* valid,

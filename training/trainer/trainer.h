@@ -62,16 +62,19 @@ TrainResult train(const ObjectiveModels& models, const Objective& objective, con
                   std::span<TrainObserver* const> observers = {}, TrainControl* control = nullptr);
 
 /// Says what memory the training would take, and which layers it would checkpoint to stay within the device's
-/// limit, by planning a step on the longest batch; computes nothing of it. Nothing for an objective whose
-/// rows the model writes itself. Throws as train() does, and OutOfMemoryError where the limit cannot be met.
+/// limit, by planning a step on the longest batch, and a validation on the longest of `valid` (which may be
+/// null); computes nothing of it. Nothing for an objective whose rows the model writes itself. Throws as
+/// train() does, and OutOfMemoryError where the limit cannot be met.
 std::optional<MemoryChoice> plan_memory(const ObjectiveModels& models, const Objective& objective,
-                                        const TrainingSet& data, const TrainOptions& options);
+                                        const TrainingSet& data, const TokenDataset* valid,
+                                        const TrainOptions& options);
 
 /// Compares limits of memory for that; see compare_limits(). Empty for an objective whose rows the model
 /// writes itself. The device's own limit does not count. Throws as train() does.
 std::vector<MemoryRow> plan_memory(const ObjectiveModels& models, const Objective& objective,
-                                   const TrainingSet& data, const TrainOptions& options,
-                                   std::span<const double> shares, std::uint64_t own_limit);
+                                   const TrainingSet& data, const TokenDataset* valid,
+                                   const TrainOptions& options, std::span<const double> shares,
+                                   std::uint64_t own_limit);
 
 /// Trains with the next-token objective.
 TrainResult train(CausalLM& model, const TrainingSet& data, const TokenDataset* valid,

@@ -12,6 +12,14 @@
 namespace caldera::testing {
 namespace {
 
+TEST(ByteSize, RoundedUpIsALimitThatSuffices) {
+  for (std::int64_t bytes = 1; bytes < std::int64_t{1} << 42; bytes = bytes * 17 / 13 + 1)
+    EXPECT_GE(parse_bytes(format_bytes_up(bytes), "size"), static_cast<std::uint64_t>(bytes)) << bytes;
+  EXPECT_EQ(format_bytes_up(1025), "1.01 KiB");
+  EXPECT_EQ(format_bytes(1025), "1.00 KiB");
+  EXPECT_EQ(format_bytes_up(1 << 20), "1.00 MiB");
+}
+
 TEST(ByteSize, NumbersWithUnits) {
   const std::vector<std::pair<std::string, std::uint64_t>> cases{
       {"1", 1},

@@ -56,7 +56,7 @@ class StepMemory : public ::testing::TestWithParam<Device> {
   std::uint64_t free_peak() const {
     const std::unique_ptr<Llama> model = make_model(0);
     const std::vector<MemoryRow> rows = memory_curve(ObjectiveModels(*model), NextToken(), long_texts(),
-                                                     make_options(Checkpointing::automatic, 0), {});
+                                                     nullptr, make_options(Checkpointing::automatic, 0), {});
     return rows.at(0).choice->predicted_peak_bytes;
   }
 
@@ -165,7 +165,7 @@ TEST_P(StepMemory, TheCurveFallsAsTheLimitFalls) {
   std::vector<double> shares;
   for (int i = 0; i < 10; ++i) shares.push_back(1 - 0.7 * i / 9);
   const std::vector<MemoryRow> rows =
-      memory_curve(ObjectiveModels(*model), NextToken(), long_texts(),
+      memory_curve(ObjectiveModels(*model), NextToken(), long_texts(), nullptr,
                    make_options(Checkpointing::automatic, 0), shares, 1 << 30);
   ASSERT_EQ(rows.size(), 12U);
   EXPECT_EQ(rows.front().choice->recomputed, 0);
@@ -202,7 +202,8 @@ TEST_P(StepMemory, RunsWithinJustWhatItNeeds) {
     const TokenDataset texts = long_texts(static_cast<int>(options.batch_size));
     const std::unique_ptr<Llama> model = make_model(0, rank);
     const std::vector<double> shares{0.8};
-    std::vector<MemoryRow> rows = memory_curve(ObjectiveModels(*model), NextToken(), texts, options, shares);
+    std::vector<MemoryRow> rows =
+        memory_curve(ObjectiveModels(*model), NextToken(), texts, nullptr, options, shares);
     ASSERT_EQ(rows.size(), 2U);
     std::ranges::reverse(rows);
     for (const MemoryRow& row : rows) {
@@ -248,16 +249,70 @@ TEST_P(StepMemory, WhatFitsIsTheLargestThatDoes) {
     of.batch_size = rows;
     try {
       (void)plan_memory(ObjectiveModels(*model), NextToken(),
-                        TokenDataset(set, ByteTokenizer(false), {.seq_len = tokens}), of);
+                        TokenDataset(set, ByteTokenizer(false), {.seq_len = tokens}), nullptr, of);
       return true;
     } catch (const MemoryLimitTooLow&) {
       return false;
     }
   };
+  // What is said to fit is trained in the limit.
+  ExampleSet longest;
+  for (std::int64_t i = 0; i < options.batch_size; ++i)
+    longest.examples.push_back({"", std::string(static_cast<std::size_t>(fit.longest_seq_len) + 1, 'a')});
+  const TrainResult trained =
+      train(*model, TokenDataset(longest, ByteTokenizer(false), {.seq_len = fit.longest_seq_len}), nullptr,
+            options);
+  EXPECT_EQ(trained.memory->predicted_peak_bytes, fit.choice.predicted_peak_bytes);
   EXPECT_TRUE(fits(options.batch_size, fit.longest_seq_len));
   EXPECT_FALSE(fits(options.batch_size, fit.longest_seq_len + 1));
   EXPECT_TRUE(fits(fit.largest_batch, 64));
   EXPECT_FALSE(fits(fit.largest_batch + 1, 64));
+}
+
+TEST_P(StepMemory, FitsWithTheCheckpointingThatIsAskedFor) {
+  if (GetParam().kind != DeviceKind::cpu) GTEST_SKIP() << "plans alone, which are alike";
+  const std::unique_ptr<Llama> model = make_model(0);
+  const std::uint64_t limit = device_counters(GetParam()).live_bytes + (std::uint64_t{5} << 19);
+  std::vector<std::int64_t> longest;
+  for (const Checkpointing how : {Checkpointing::none, Checkpointing::layer, Checkpointing::automatic}) {
+    set_memory_limit(GetParam(), limit);
+    const MemoryFit fit = fit_memory(*model, make_options(how, 0), 64, 256, 64);
+    longest.push_back(fit.longest_seq_len);
+    EXPECT_EQ(fit.least_bytes, 0U);
+    EXPECT_EQ(fit.choice.recomputed, how == Checkpointing::none ? 0 : fit.choice.recomputed);
+  }
+  EXPECT_LT(longest[0], longest[1]);
+  EXPECT_LE(longest[1], longest[2]);
+  set_memory_limit(GetParam(), 1);
+  const MemoryFit none = fit_memory(*model, make_options(Checkpointing::automatic, 0), 64, 256, 64);
+  EXPECT_EQ(none.longest_seq_len, 0);
+  EXPECT_EQ(none.largest_batch, 0);
+  EXPECT_GT(none.least_bytes, 1U);
+}
+
+TEST_P(StepMemory, CountsValidationsOnLongerTexts) {
+  if (GetParam().kind != DeviceKind::cpu) GTEST_SKIP() << "plans alone, which are alike";
+  const std::unique_ptr<Llama> model = make_model(0);
+  const auto texts = [](std::size_t length) {
+    ExampleSet set;
+    for (int i = 0; i < 4; ++i) set.examples.push_back({"", std::string(length, 'a')});
+    return TokenDataset(set, ByteTokenizer(false), {.seq_len = 256});
+  };
+  const TokenDataset train_on = texts(8), valid = texts(250);
+  TrainOptions options = make_options(Checkpointing::none, 0);
+  options.batch_size = 1;
+  options.val_batches = -1;
+  const auto peak = [&](const TokenDataset* validate_on) {
+    return plan_memory(ObjectiveModels(*model), NextToken(), train_on, validate_on, options)
+        ->predicted_peak_bytes;
+  };
+  const std::uint64_t with = peak(&valid);
+  EXPECT_GT(with, peak(nullptr));
+  EXPECT_EQ(peak(&train_on), peak(nullptr));
+  // A validation in a limit below that is what is refused, before the first step.
+  options.checkpointing = Checkpointing::automatic;
+  set_memory_limit(GetParam(), with - 1);
+  EXPECT_THROW(train(*model, train_on, &valid, options), MemoryLimitTooLow);
 }
 
 TEST(StepMemoryText, SaysWhatWasChosen) {
