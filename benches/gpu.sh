@@ -107,6 +107,9 @@ build() {
     say "no libvulkan.so.1 here to pack: the machine with the GPU needs one of its own"
   fi
   cp benches/gpu.sh benches/torch_worker.py "$folder/"
+  # What tests of these programs read, from the folder that they are started in.
+  mkdir -p "$folder/tests"
+  cp -R tests/golden "$folder/tests/"
   git -c safe.directory='*' describe --always --dirty >"$folder/VERSION" 2>/dev/null || echo unknown >"$folder/VERSION"
   # Everything is found inside of the folder, but for the C library.
   for program in "$folder"/bin/*; do
@@ -324,7 +327,7 @@ run() {
         ;;
     esac
     code=0
-    limited 3600 "$test" --gtest_brief=1 --gtest_filter="$filter" >"$out/$test.log" 2>&1 || code=$?
+    (cd "$here" && limited 3600 "$test" --gtest_brief=1 --gtest_filter="$filter") >"$out/$test.log" 2>&1 || code=$?
     cat "$out/$test.log" >>"$out/tests.txt"
     # A filter that matches nothing passes, too.
     if [ $code -eq 0 ] && grep -q 'PASSED.* 0 tests' "$out/$test.log"; then code=1; fi

@@ -92,7 +92,11 @@ std::string to_glsl(const Kernel& kernel, const KernelVariant& variant, const Gl
 }
 
 GlslFinish finishing_glsl(const Kernel& kernel, const KernelVariant& variant, std::size_t blocks,
-                          const GlslOptions& options) {
+                          const GlslOptions& device_options) {
+  // Not by subgroups. NVIDIA's driver 580 does not have those of the last workgroup converged after the
+  // count, whatever SPV_KHR_subgroup_uniform_control_flow says: on an H200 rows came out as NaN.
+  GlslOptions options = device_options;
+  options.subgroup_size = 0;
   const GlslOperands operands = make_operands(kernel, variant, options);
   GlslBody body;
   const std::string shared = write_body(kernel, variant, options, operands, "a.blocks[block].", body);

@@ -174,8 +174,7 @@ PipelinePtr make_pipeline(const Encoder& encoder, std::span<const Product* const
   std::string name = first.step->name();
   if (products.size() > 1) name += ", " + products[1]->step->name();
   if (finish) name += ", then " + finish->name;
-  return context.pipelines.generated(key, name, kernel.full_subgroups || (finish && finish->full_subgroups),
-                                     text, kernel.constants);
+  return context.pipelines.generated(key, name, kernel.full_subgroups, text, kernel.constants);
 }
 
 /// What the pipeline depends on, beyond what joined steps have in common. One dispatch serves

@@ -355,7 +355,6 @@ std::optional<FinishingRegions> encode_finishing(Encoder& encoder, std::int64_t 
   regions.key = key_of(kernel, variant);
   regions.key.mix(blocks);
   regions.name = kernel.name;
-  regions.full_subgroups = is_by_group(variant);
   regions.text = [&kernel, variant, blocks, &context] {
     return finishing_glsl(kernel, variant, blocks, context.glsl);
   };

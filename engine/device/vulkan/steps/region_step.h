@@ -22,7 +22,6 @@ struct FinishingRegions {
   Hash128 key;  // of the text
   std::string name;
   std::function<GlslFinish()> text;  // while the plan is there
-  bool full_subgroups = false;       // every subgroup has to have the device's size
   std::int64_t iterations = 0;       // of all loops in the busiest invocation
   std::uint32_t block = 0;           // offset of their arguments in the table
 };
