@@ -6,8 +6,10 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <future>
 
 #include "engine/base/error.h"
+#include "engine/device/cpu_threads.h"
 #include "lm/formats/quantize/scale_search.h"
 
 namespace caldera::detail {
@@ -80,8 +82,8 @@ void put_scales(const std::array<unsigned, kSubs>& scales, const std::array<unsi
 }
 
 void encode_q4_k(std::span<const float, kSuper> x, std::byte* to) {
-  std::array<ScaleAndMinimum, kSubs> found;
-  for (std::size_t j = 0; j < kSubs; ++j) found[j] = search_scale(x.subspan(j * kSmall, kSmall), 15);
+  static_assert(kSubs == kScaleGroups && kSmall == kScaleGroup);
+  const std::array<ScaleAndMinimum, kSubs> found = search_scales(x, 15);
   float largest_scale = 0;
   float largest_minimum = 0;
   for (const ScaleAndMinimum& f : found) {
@@ -115,10 +117,26 @@ void encode_q4_k(std::span<const float, kSuper> x, std::byte* to) {
           byte(codes[2 * pair * kSmall + i] | codes[(2 * pair + 1) * kSmall + i] << 4);
 }
 
+/// Calls body(begin, end) for parts of [0, count), on as many threads as kernels may use where each has at
+/// least `worth` to do. Throws what the first part threw.
+template <class Body>
+void in_parts(std::size_t count, std::size_t worth, const Body& body) {
+  const std::size_t parts =
+      std::clamp<std::size_t>(count / worth, 1, static_cast<std::size_t>(std::max(1, cpu_threads())));
+  std::vector<std::future<void>> others;
+  for (std::size_t part = 1; part < parts; ++part)
+    others.push_back(std::async(std::launch::async, body, count * part / parts, count * (part + 1) / parts));
+  body(std::size_t{0}, count / parts);
+  for (std::future<void>& other : others) other.get();
+}
+
 template <std::size_t N, class Encode>
 void encode_all(std::span<const float> values, std::byte* to, std::size_t bytes, const Encode& encode) {
-  for (std::size_t i = 0; i < values.size(); i += N, to += bytes)
-    encode(values.subspan(i).template first<N>(), to);
+  constexpr std::size_t kWorth = 1 << 16;  // values: a thread costs tens of microseconds
+  in_parts(values.size() / N, kWorth / N, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i)
+      encode(values.subspan(i * N).template first<N>(), to + i * bytes);
+  });
 }
 
 }  // namespace
