@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "cli/arguments/model_flags.h"
+#include "cli/arguments/usage_error.h"
 #include "cli/command.h"
 #include "cli/files/inputs.h"
 #include "engine/base/error.h"
@@ -204,9 +205,19 @@ SteadyRun explain_train(ExplainFlags& flags, Device device) {
   const Profiler profiler;
   StepMarks marks(profiler);
   const std::array<TrainObserver*, 1> observers{&marks};
-  train(*model, data, nullptr, options, observers);
+  const std::uint64_t limit = device_counters(device).limit_bytes;
+  if (limit > 0 && options.checkpointing != Checkpointing::automatic)
+    throw UsageError(
+        "--memory-limit: is compared with what --checkpoint auto chooses; leave out one of the two");
+  try {
+    train(*model, data, nullptr, options, observers);
+  } catch (const MemoryLimitTooLow&) {  // the table says so, beside a step without a limit
+    set_memory_limit(device, 0);
+    train(*model, data, nullptr, options, observers);
+    set_memory_limit(device, limit);
+  }
   SteadyRun steady = marks.last_step();
-  if (const std::uint64_t limit = device_counters(device).limit_bytes; limit > 0) {
+  if (limit > 0) {
     // Ten limits from what a step takes without one down to three tenths of it, and the one that was given.
     std::vector<double> shares;
     shares.reserve(10);

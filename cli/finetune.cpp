@@ -53,6 +53,7 @@ class FinetuneCommand : public Command {
     const bool full = adapter_.is_full();
     flags_.check(full ? std::vector<const char*>{"config.json", "model.safetensors", "tokenizer.json"}
                       : std::vector<const char*>{"adapter_config.json", "adapter_model.safetensors"});
+    adapter_.remove_unused(flags_.settings);
     const Device device = open_device();
     const std::unique_ptr<CausalLM> model = open_model(model_, device);
     adapter_.resolve(*model);

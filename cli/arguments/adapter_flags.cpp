@@ -77,6 +77,12 @@ void AdapterFlags::declare(Arguments& args) {
       .delimiter(',');
 }
 
+void AdapterFlags::remove_unused(std::vector<Setting>& settings) const {
+  if (!is_full()) return;
+  for (const Option& option : adapters_alone_)
+    std::erase_if(settings, [&](const Setting& setting) { return "--" + setting.name == option.name(); });
+}
+
 void AdapterFlags::resolve(CausalLM& model) {
   options.use_rslora = type_ == "rslora";
   options.use_dora = type_ == "dora";

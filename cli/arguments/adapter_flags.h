@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/arguments/arguments.h"
+#include "cli/arguments/settings_file.h"
 #include "lm/adapters/lora.h"
 
 namespace caldera::cli {
@@ -19,6 +20,9 @@ struct AdapterFlags {
   void declare(Arguments& args);
   /// Brings options and targets into the form that apply_lora() takes, for this model. Throws UsageError.
   void resolve(CausalLM& model);
+  /// Removes from the settings of a run what says nothing of it: of adapters, where the model itself is
+  /// trained.
+  void remove_unused(std::vector<Setting>& settings) const;
   /// Whether the model itself is trained, without an adapter.
   bool is_full() const { return type_ == "full"; }
   /// Applies the adapter, of which `seed` draws the weights, or makes the model itself trainable but for what

@@ -47,7 +47,9 @@ nlohmann::ordered_json describe_memory(const MemoryChoice& choice) {
 std::string memory_text(const MemoryChoice& choice) {
   std::string text = to_text(choice) + "\n";
   if (choice.values.empty())
-    return text + "nothing is computed again: all that the backward pass reads is kept\n";
+    return text + (choice.checkpointed_layers > 0
+                       ? "of each layer its input is kept, and all else is computed again\n"
+                       : "nothing is computed again: all that the backward pass reads is kept\n");
   // Layers are mostly alike.
   std::map<std::tuple<Fate, std::string>, std::pair<std::int64_t, std::int64_t>>
       groups;  // layers, bytes of one

@@ -43,6 +43,23 @@ least=$(sed -n 's/.*takes at least \([0-9.]* [KMG]iB\).*/\1/p' "$work/stderr")
 cmp "$work/kept.jsonl" "$work/kept.before" || fail "a run that was refused changed an earlier log"
 expect_exit 0 finetune cpu "$work/at-least" --memory-limit "$least"
 
+# What --checkpoint asks for is refused with its least; explain has the table for a limit that is too low.
+for how in none layer; do
+  expect_exit 1 finetune cpu "$work/new" --memory-limit 150KiB --checkpoint $how
+  least=$(sed -n 's/.*takes at least \([0-9.]* [KMG]iB\).*/\1/p' "$work/stderr")
+  [ -n "$least" ] || fail "$how: no least limit is said: $(cat "$work/stderr")"
+  expect_exit 0 finetune cpu "$work/$how" --memory-limit "$least" --checkpoint $how
+done
+expect_exit 0 "$CALDERA_BIN" explain --task train --json --device cpu --model "$work/base" --rank 4 --memory-limit 200KiB
+grep -q '"least_bytes":' "$work/stdout" || fail "no table for a limit that is too low"
+expect_exit 2 "$CALDERA_BIN" explain --task train --device cpu --model "$work/base" --memory-limit 3MiB --checkpoint layer
+
+# A run of the whole model is gone on with.
+"$CALDERA_BIN" finetune --device cpu --model "$work/base" --data "$work/text.txt" --out "$work/whole" --adapter-type full \
+  --iterations 2 --batch-size 2 >"$work/stdout" 2>"$work/stderr" || fail "$(cat "$work/stderr")"
+"$CALDERA_BIN" finetune --device cpu --model "$work/base" --data "$work/text.txt" --out "$work/whole" --adapter-type full \
+  --iterations 3 --batch-size 2 --resume >"$work/stdout" 2>"$work/stderr" || fail "$(cat "$work/stderr")"
+
 # fit: the same answers for a run; a limit from the environment; the checkpointing that is asked for.
 fit() { "$CALDERA_BIN" fit --json --device cpu --model "$work/base" --rank 4 --batch-size 2 "$@"; }
 expect_exit 2 fit

@@ -68,6 +68,17 @@ std::vector<LayerChoices> read_choices(CausalLM& model, const StepGraph& build, 
   return choices;
 }
 
+[[noreturn]] void fail_too_low(std::uint64_t least, std::uint64_t limit, std::uint64_t before = 0) {
+  const auto text = [](std::uint64_t bytes) { return format_bytes_up(static_cast<std::int64_t>(bytes)); };
+  throw MemoryLimitTooLow(
+      fmt::format(
+          "a training step takes at least {}{}: more than the limit of {}; lower the batch size or the "
+          "sequence length, or raise the limit",
+          text(least), before > 0 ? fmt::format(", of which {} are there before it", text(before)) : "",
+          format_bytes(static_cast<std::int64_t>(limit))),
+      least);
+}
+
 /// Gives the model back what it had, unless it is told otherwise: a search that fails leaves nothing.
 class Unchanged {
  public:
@@ -114,14 +125,7 @@ class Search {
     }
     std::optional<Answers> answers = cheapest_within(limit);
     if (!answers) answers = smallest_within(limit);
-    if (!answers)
-      throw MemoryLimitTooLow(fmt::format("a training step takes at least {}, of which {} are there before "
-                                          "it: more than the limit of {}; "
-                                          "lower the batch size or the sequence length, or raise the limit",
-                                          format_bytes_up(static_cast<std::int64_t>(least_)),
-                                          format_bytes(static_cast<std::int64_t>(bounds_.own + held_bytes_)),
-                                          format_bytes(static_cast<std::int64_t>(limit))),
-                              least_);
+    if (!answers) fail_too_low(least_, limit, bounds_.own + held_bytes_);
     keep_more(*answers, limit);
     MemoryChoice best = planned(*answers);
     best.values = values_with(*answers);
@@ -324,6 +328,7 @@ MemoryChoice choose_checkpointing(CausalLM& model, std::span<const StepGraph> st
                         : how == Checkpointing::automatic && bounds.limit > 0 ? search.within(bounds.limit)
                                                                               : search.none();
   choice.limit_bytes = bounds.limit;
+  if (bounds.limit > 0 && choice.needed_bytes > bounds.limit) fail_too_low(choice.needed_bytes, bounds.limit);
   unchanged.give_up();
   return choice;
 }

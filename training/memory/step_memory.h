@@ -100,8 +100,8 @@ void checkpoint_all_layers(CausalLM& model);
 /// Automatic: each layer has the answers of convex_answers() to choose from. What they take is read from one
 /// plan of the step for each answer that all layers have; the cheapest combination is that of
 /// cheapest_options(), proved by a plan of its own; and where that leaves room, more is kept of the last
-/// layers. Throws MemoryLimitTooLow that says the least that would do where the limit is below it; nothing is
-/// changed then.
+/// layers. Throws MemoryLimitTooLow that says the least that would do where the limit is below it, of the
+/// other kinds as well; nothing is changed then.
 MemoryChoice choose_checkpointing(CausalLM& model, std::span<const StepGraph> step, Checkpointing how,
                                   const MemoryBounds& bounds);
 

@@ -77,6 +77,11 @@ MemoryBounds LongestStep::bounds() const {
     for (const LazyTensor& x : parts_.optimizer.inputs())
       bounds.further += static_cast<std::uint64_t>(x.numel()) * size_of(x.dtype());
   }
+  if (parts_
+          .average_is_new) {  // it is the parameters until the first step, and memory of its own from then on
+    for (const LazyTensor& x : parts_.optimizer.inputs())
+      bounds.further += static_cast<std::uint64_t>(x.numel()) * size_of(x.dtype());
+  }
   if (bounds.limit > 0) bounds.own = bytes_of_nothing(device);
   bounds.least_peak = peak_of_validation();
   return bounds;

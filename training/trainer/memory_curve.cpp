@@ -47,35 +47,34 @@ MemoryChoice choice_for(CausalLM& model, TrainOptions options, std::int64_t rows
 class Fits {
  public:
   Fits(CausalLM& model, const TrainOptions& options, std::uint64_t limit)
-      : model_(model), asked_(options), layer_(options), limit_(limit) {
+      : model_(model), asked_(options), layer_(options) {
     asked_.planned_limit = limit;
     layer_.checkpointing = Checkpointing::layer;
     layer_.planned_limit = limit;
   }
   /// Throws MemoryLimitTooLow where there is none.
   MemoryChoice choice(std::int64_t rows, std::int64_t tokens) const {
-    MemoryChoice choice = choice_for(model_, asked_, rows, tokens);
-    if (choice.needed_bytes > limit_)
-      throw MemoryLimitTooLow("a training step takes more than the limit", choice.needed_bytes);
-    return choice;
+    return choice_for(model_, asked_, rows, tokens);
   }
   bool operator()(std::int64_t rows, std::int64_t tokens) const {
     // What fits with the least memory is found by one plan, without a search.
     const bool may_choose = asked_.checkpointing == Checkpointing::automatic;
-    if (may_choose && choice_for(model_, layer_, rows, tokens).needed_bytes <= limit_) return true;
+    return (may_choose && fits(layer_, rows, tokens)) || fits(asked_, rows, tokens);
+  }
+
+ private:
+  bool fits(const TrainOptions& options, std::int64_t rows, std::int64_t tokens) const {
     try {
-      (void)choice(rows, tokens);
+      (void)choice_for(model_, options, rows, tokens);
       return true;
     } catch (const MemoryLimitTooLow&) {
       return false;
     }
   }
 
- private:
   CausalLM& model_;
   TrainOptions asked_;
   TrainOptions layer_;
-  std::uint64_t limit_;
 };
 
 /// The largest number from 1 to `most` that fits; 0 if none does. What fits is smaller than what does not.

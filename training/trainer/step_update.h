@@ -15,6 +15,7 @@ namespace caldera::detail {
 struct StepParts {
   Optimizer& optimizer;
   WeightAverage* average = nullptr;
+  bool average_is_new = false;  ///< not updated yet: it shares the parameters' memory
   LossScaler* scaler = nullptr;
 };
 

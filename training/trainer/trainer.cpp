@@ -259,6 +259,7 @@ class Run {
   detail::StepParts parts() {
     return {.optimizer = *optimizer_,
             .average = average_ ? &*average_ : nullptr,
+            .average_is_new = average_.has_value() && resumed_step_ == 0,
             .scaler = scaler_ ? &*scaler_ : nullptr};
   }
 
@@ -384,8 +385,7 @@ class Run {
   const TrainOptions& options_;
   std::span<TrainObserver* const> observers_;
   TrainControl* control_;
-  // Without parameters, optimiser, data position and loss scaler, which are in their places until it is
-  // saved.
+  // Without parameters, optimiser, data position and loss scaler: in their places until it is saved.
   TrainState state_;
   std::int64_t resumed_step_ = 0;
   std::int64_t saved_step_ = 0;

@@ -290,6 +290,47 @@ TEST_P(StepMemory, FitsWithTheCheckpointingThatIsAskedFor) {
   EXPECT_GT(none.least_bytes, 1U);
 }
 
+// Of sizes that are no powers of two, and of which many are large.
+TEST_P(StepMemory, WhatIsSaidToFitIsTrained) {
+  if (GetParam().kind != DeviceKind::cpu)
+    GTEST_SKIP() << "on Vulkan the argument tables of plans come on top";
+  for (const int rank : {16, 130, 0}) {
+    const auto make = [&] {
+      auto model = std::make_unique<Llama>(
+          tiny_llama({.hidden = 264, .layers = 2, .heads = 4, .kv_heads = 2, .positions = 256}), GetParam(),
+          5);
+      if (rank > 0) apply_lora(*model, {.rank = rank, .alpha = 4}, {"all-linear"}, 1);
+      model->materialize();
+      synchronize();
+      return model;
+    };
+    const auto train_on = [&](std::int64_t tokens, const TrainOptions& options) {
+      ExampleSet set;
+      for (std::int64_t i = 0; i < options.batch_size; ++i)
+        set.examples.push_back({"", std::string(static_cast<std::size_t>(tokens) + 1, 'a')});
+      const auto model = make();
+      return train(*model, TokenDataset(set, ByteTokenizer(false), {.seq_len = tokens}), nullptr, options);
+    };
+    TrainOptions options = make_options(Checkpointing::automatic, rank == 0 ? 0.9 : 0);
+    options.batch_size = 1;
+    MemoryFit none, some;
+    {
+      const auto model = make();
+      set_memory_limit(GetParam(), 1);
+      none = fit_memory(*model, options, 64, 256, 64);
+      set_memory_limit(GetParam(), none.least_bytes + (none.least_bytes >> 2));
+      some = fit_memory(*model, options, 64, 256, 64);
+      set_memory_limit(GetParam(), 0);
+    }
+    ASSERT_GT(some.longest_seq_len, 1) << rank;
+    set_memory_limit(GetParam(), none.least_bytes);
+    EXPECT_NO_THROW(train_on(1, options)) << rank;
+    set_memory_limit(GetParam(), some.choice.limit_bytes);
+    EXPECT_NO_THROW(train_on(some.longest_seq_len, options)) << rank;
+    set_memory_limit(GetParam(), 0);
+  }
+}
+
 TEST_P(StepMemory, CountsValidationsOnLongerTexts) {
   if (GetParam().kind != DeviceKind::cpu) GTEST_SKIP() << "plans alone, which are alike";
   const std::unique_ptr<Llama> model = make_model(0);

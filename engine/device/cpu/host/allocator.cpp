@@ -31,6 +31,8 @@ constexpr bool kCaching = true;
 #endif
 
 constexpr std::size_t kSmallest = 64;
+constexpr std::size_t kWorthFitting = std::size_t{1}
+                                      << 10;  // a fifth of a smaller block is no more than 256 bytes
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kWorthAging = std::size_t{1} << 20;      // of cached bytes
 constexpr std::size_t kWorthTrimming = std::size_t{16} << 20;  // the C library walks its whole heap for it
@@ -116,7 +118,9 @@ std::size_t Allocator::system_bytes(int size_class, std::size_t bytes) {
 }
 
 StoragePtr Allocator::allocate(std::size_t bytes) {
-  int size_class = bytes > memory_.bound() ? kExact : class_of(bytes);
+  // Within a limit nothing is padded that would be missed: what fits is what tensors take.
+  const bool is_scarce = memory_.limit() > 0 && bytes > kWorthFitting;
+  int size_class = is_scarce || bytes > memory_.bound() ? kExact : class_of(bytes);
   std::byte* data = take(size_class, bytes);
   try {
     return std::make_shared<Block>(shared_from_this(), data, size_class, bytes);
@@ -145,6 +149,7 @@ std::byte* Allocator::take(int& size_class, std::size_t bytes) {
 }
 
 std::byte* Allocator::take_cached(int size_class, std::size_t bytes) {
+  if (size_class == kExact) return nullptr;
   const std::lock_guard lock(mutex_);
   auto& [list, least] = free_[static_cast<std::size_t>(size_class)];
   if (list.empty()) return nullptr;

@@ -47,7 +47,8 @@ class Allocator : public std::enable_shared_from_this<Allocator> {
   class Block;
   // Four classes for every power of two: at most a fifth of a block is unused.
   static constexpr int kClasses = 4 * 48;
-  static constexpr int kExact = -1;  // no class: taken where that does not fit, and never cached
+  static constexpr int kExact =
+      -1;  // no class: taken within a limit, and where a class does not fit; never cached
 
   static int class_of(std::size_t bytes);
   static std::size_t class_bytes(int size_class);
