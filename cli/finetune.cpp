@@ -82,8 +82,8 @@ class FinetuneCommand : public Command {
       load_weights(model, model_, {}, parse_dtype(flags_.dtype));
       return adapter_.make_trainable(model, flags_.options.seed, model_);
     } catch (const OutOfMemoryError& error) {
-      throw OutOfMemoryError(
-          fmt::format("{}; that is before any training, which caldera fit reckons with", error.what()));
+      throw OutOfMemoryError(fmt::format(
+          "{}; this is the model alone: caldera fit says what limit its training takes", error.what()));
     }
   }
 

@@ -73,15 +73,12 @@ MemoryBounds LongestStep::bounds() const {
   const Device device = models_.policy().device();
   MemoryBounds bounds{.limit = options_.planned_limit > 0 ? options_.planned_limit
                                                           : device_counters(device).limit_bytes};
-  if (options_.grad_accumulation > 1) {  // their sums wait from batch to batch
-    for (const LazyTensor& x : parts_.optimizer.inputs())
-      bounds.further += static_cast<std::uint64_t>(x.numel()) * size_of(x.dtype());
-  }
-  if (parts_
-          .average_is_new) {  // it is the parameters until the first step, and memory of its own from then on
-    for (const LazyTensor& x : parts_.optimizer.inputs())
-      bounds.further += static_cast<std::uint64_t>(x.numel()) * size_of(x.dtype());
-  }
+  std::uint64_t trained = 0;
+  for (const LazyTensor& x : parts_.optimizer.inputs())
+    trained += static_cast<std::uint64_t>(x.numel()) * size_of(x.dtype());
+  if (options_.grad_accumulation > 1) bounds.further += trained;  // sums wait from batch to batch
+  // It is the parameters until the first step, and memory of its own from then on.
+  if (parts_.average_is_new) bounds.further += trained;
   if (bounds.limit > 0) bounds.own = bytes_of_nothing(device);
   bounds.least_peak = peak_of_validation();
   return bounds;

@@ -125,7 +125,7 @@ void in_parts(std::size_t count, std::size_t worth, const Body& body) {
       std::clamp<std::size_t>(count / worth, 1, static_cast<std::size_t>(std::max(1, cpu_threads())));
   std::vector<std::future<void>> others;
   for (std::size_t part = 1; part < parts; ++part)
-    others.push_back(std::async(std::launch::async, body, count * part / parts, count * (part + 1) / parts));
+    others.push_back(std::async(body, count * part / parts, count * (part + 1) / parts));
   body(std::size_t{0}, count / parts);
   for (std::future<void>& other : others) other.get();
 }

@@ -91,8 +91,8 @@ class QuantizedBases : public ::testing::TestWithParam<std::tuple<Base, Device>>
   void SetUp() override {
     CALDERA_REQUIRE_DEVICE(std::get<1>(GetParam()));
     if (std::get<1>(GetParam()).kind == DeviceKind::vulkan && !settings().fusion)
-      GTEST_SKIP()
-          << "half a minute a format on a software device, whose kernels of formats are the fused run's";
+      GTEST_SKIP() << "half a minute a format on a software device; tests/engine/quantized has the formats "
+                      "without fusion";
     folder_.put("config.json", kWide);
     const auto model = make_causal_lm(folder_ / "config.json", Device::cpu(), 3);
     model->materialize();
