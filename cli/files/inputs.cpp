@@ -16,8 +16,8 @@ std::unique_ptr<CausalLM> open_model(const std::filesystem::path& dir, Device de
 }
 
 void load_weights(CausalLM& model, const std::filesystem::path& dir, const std::filesystem::path& adapter,
-                  DType dtype) {
-  model.load_weights(dir, dtype);
+                  DType dtype, HalfWeights halves) {
+  model.load_weights(dir, dtype, halves);
   if (!adapter.empty()) load_adapter(model, adapter);
   model.set_training(false);
 }
@@ -25,7 +25,7 @@ void load_weights(CausalLM& model, const std::filesystem::path& dir, const std::
 std::unique_ptr<CausalLM> load_model(const std::filesystem::path& dir, const std::filesystem::path& adapter,
                                      Device device, DType dtype) {
   std::unique_ptr<CausalLM> model = open_model(dir, device);
-  load_weights(*model, dir, adapter, dtype);
+  load_weights(*model, dir, adapter, dtype, halves_for_inference(device));
   return model;
 }
 

@@ -17,8 +17,8 @@ std::unique_ptr<CausalLM> open_model(const std::filesystem::path& dir, Device de
 /// Reads the weights of such a model, and applies the adapter in `adapter` unless that is empty. The model is
 /// in evaluation mode.
 void load_weights(CausalLM& model, const std::filesystem::path& dir, const std::filesystem::path& adapter,
-                  DType dtype = DType::f32);
-/// Makes the model and reads its weights.
+                  DType dtype = DType::f32, HalfWeights halves = HalfWeights::converted);
+/// Makes the model and reads its weights, to run it: see halves_for_inference().
 std::unique_ptr<CausalLM> load_model(const std::filesystem::path& dir, const std::filesystem::path& adapter,
                                      Device device, DType dtype = DType::f32);
 

@@ -22,7 +22,8 @@ std::unique_ptr<CausalLM> ReferenceFlags::load(const CausalLM& model, DType dtyp
   const bool is_teacher = !teacher_.empty();
   const std::string& path = is_teacher ? teacher_ : reference_;
   if (path.empty()) return nullptr;
-  std::unique_ptr<CausalLM> second = load_model(path, {}, model.device(), dtype);
+  std::unique_ptr<CausalLM> second = open_model(path, model.device());
+  load_weights(*second, path, {}, dtype);  // computes just what the model itself does
   if (second->config().vocab_size != model.config().vocab_size)
     throw ValueError(
         fmt::format("{} {}: a vocabulary of {}, where the model has {}; give a model with the same tokenizer",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <thread>
 
 #ifdef _OPENMP
@@ -11,10 +12,12 @@
 #include <sched.h>
 #endif
 
+#include "engine/device/cpu_quota.h"
+
 namespace caldera {
 namespace {
 
-int default_threads() {
+int cores_of_process() {
 #ifdef _OPENMP
   return omp_get_max_threads();  // honours OMP_NUM_THREADS and the process's affinity
 #else
@@ -24,6 +27,14 @@ int default_threads() {
 #endif
   return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 #endif
+}
+
+/// A thread more than a container has time for would be stopped in the middle of its work, and all others
+/// wait for it.
+int default_threads() {
+  const int cores = cores_of_process();
+  return std::getenv("OMP_NUM_THREADS") != nullptr ? cores
+                                                   : std::min(cores, cores_of_quota().value_or(cores));
 }
 
 std::atomic<int>& thread_count() {

@@ -13,7 +13,8 @@ namespace caldera {
 Speculation::Speculation(const CausalLM& model, SpeculationOptions options) : options_(std::move(options)) {
   if (options_.draft_model.empty()) return;
   if (options_.lookup) throw ValueError("speculation: either a draft model or look-up, not both");
-  model_ = load_causal_lm(options_.draft_model, model.device(), model.dtype());
+  model_ = load_causal_lm(options_.draft_model, model.device(), model.dtype(),
+                          halves_for_inference(model.device()));
   model_->set_training(false);  // drafters that come and go leave it so
   const std::int64_t vocabulary = model_->config().vocab_size;
   if (vocabulary != model.config().vocab_size)

@@ -9,7 +9,6 @@
 #include "lm/nn/feed_forward/mlp.h"
 #include "lm/nn/norms/layer_norm.h"
 #include "lm/nn/precision.h"
-#include "ops/core/slicing.h"
 
 namespace caldera {
 namespace {
@@ -69,10 +68,9 @@ class Bert final : public Encoder {
                       last - 1, config().max_positions(),
                       before == 0 ? "" : fmt::format(" less the {} that RoBERTa keeps for padding", before)));
     // All tokens are of the first type: one text, not a pair of them.
-    const LazyTensor at =
-        (positions.rows.defined() ? positions_(positions.rows + before)
-                                  : slice(positions_.weight(), 0, begin, begin + positions.length)) +
-        slice(types_.weight(), 0, 0, 1);
+    const LazyTensor at = (positions.rows.defined() ? positions_(positions.rows + before)
+                                                    : positions_.rows(begin, begin + positions.length)) +
+                          types_.rows(0, 1);
     const LazyTensor x = Encoder::embed(ids, positions);
     return norm_->forward(x + cast_like(at, x));
   }

@@ -34,6 +34,15 @@ enum class LayersAsScan : std::uint8_t {
   always,
 };
 
+/// Says what becomes of matrices that files hold as f16 or bf16, in a model that computes in f32.
+enum class HalfWeights : std::uint8_t {
+  converted,  ///< f32: they can be trained and changed
+  as_stored,  ///< they take half the memory, are widened by the products that read them, and are frozen
+};
+/// Says which suits a model that is run and not trained. It stays as stored on the CPU, where reading weights
+/// is most of what a token takes; other devices compute in 16 bits where they are asked to.
+HalfWeights halves_for_inference(Device device);
+
 /// A family derives from it and says how ids become hidden states and those become logits. Parameter names
 /// are Hugging Face's. Activations have the model's dtype: see set_dtype. One thread at a time uses a model.
 class CausalLM : public Module {
@@ -112,10 +121,13 @@ class CausalLM : public Module {
 
   /// Replaces every parameter by that of a model folder or a GGUF file (see ModelFiles), and puts the model
   /// into evaluation mode. Weights and activations get `dtype`, whatever the files hold; but matrices that
-  /// are quantised stay so, and are frozen. Throws FileError for a tensor that is missing, of the wrong
-  /// shape, or unexpected (but for biases of zeros, which change nothing); nothing is changed then.
-  void load_weights(const std::filesystem::path& path, DType dtype = DType::f32);
-  void load_weights(const ModelFiles& files, DType dtype = DType::f32);
+  /// are quantised stay so, and are frozen, and those of 16 bits where `halves` says so. Throws FileError for
+  /// a tensor that is missing, of the wrong shape, or unexpected (but for biases of zeros, which change
+  /// nothing); nothing is changed then.
+  void load_weights(const std::filesystem::path& path, DType dtype = DType::f32,
+                    HalfWeights halves = HalfWeights::converted);
+  void load_weights(const ModelFiles& files, DType dtype = DType::f32,
+                    HalfWeights halves = HalfWeights::converted);
   /// Throws FileError as load_weights() would, and reads no weight.
   void check_weights(const ModelFiles& files);
   /// Writes config.json and model.safetensors, both before either is replaced; creates the folder. The

@@ -51,10 +51,14 @@ bool is_bias_of_zeros(const ModelFiles& files, const std::string& name) {
   return std::ranges::all_of(files.weight(name).values(), [](float v) { return v == 0; });
 }
 
-void load(const StoredWeight& stored, const Place& place, DType dtype, Device device) {
+void load(const StoredWeight& stored, const Place& place, DType dtype, HalfWeights halves, Device device) {
   Weight& weight = *place.weight;
   if (place.takes_quantized) {
-    if (std::optional<QuantizedTensor> quantized = stored.read_quantized(device)) {
+    std::optional<QuantizedTensor> quantized = stored.read_quantized(device);
+    // In 16 bits the model's own products take the matrix.
+    if (!quantized && halves == HalfWeights::as_stored && dtype == DType::f32)
+      quantized = stored.read_halves(device, false);
+    if (quantized) {
       weight = {.tensor = {}, .trainable = false, .quantized = *std::move(quantized)};
       return;
     }
@@ -66,8 +70,12 @@ void load(const StoredWeight& stored, const Place& place, DType dtype, Device de
 
 }  // namespace
 
-void CausalLM::load_weights(const std::filesystem::path& path, DType dtype) {
-  load_weights(ModelFiles::open(path), dtype);
+HalfWeights halves_for_inference(Device device) {
+  return device.kind == DeviceKind::cpu ? HalfWeights::as_stored : HalfWeights::converted;
+}
+
+void CausalLM::load_weights(const std::filesystem::path& path, DType dtype, HalfWeights halves) {
+  load_weights(ModelFiles::open(path), dtype, halves);
 }
 
 void CausalLM::check_weights(const ModelFiles& files) {
@@ -94,11 +102,12 @@ std::string CausalLM::name_in(const ModelFiles& files, const std::string& name) 
   return files.contains(name) ? name : stored_name(name);
 }
 
-void CausalLM::load_weights(const ModelFiles& files, DType dtype) {
+void CausalLM::load_weights(const ModelFiles& files, DType dtype, HalfWeights halves) {
   check_weights(files);
   check_dtype(dtype);
   dtype_ = dtype;
-  for (const Place& p : places_of(*this)) load(files.weight(name_in(files, p.name)), p, dtype, device_);
+  for (const Place& p : places_of(*this))
+    load(files.weight(name_in(files, p.name)), p, dtype, halves, device_);
   set_training(false);
 }
 

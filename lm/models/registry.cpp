@@ -135,9 +135,10 @@ std::string model_config_text(const std::filesystem::path& path) {
   return detail::read_config_text(path).text;
 }
 
-std::unique_ptr<CausalLM> load_causal_lm(const std::filesystem::path& path, Device device, DType dtype) {
+std::unique_ptr<CausalLM> load_causal_lm(const std::filesystem::path& path, Device device, DType dtype,
+                                         HalfWeights halves) {
   std::unique_ptr<CausalLM> model = make_causal_lm(path, device);
-  model->load_weights(path, dtype);
+  model->load_weights(path, dtype, halves);
   return model;
 }
 
@@ -146,9 +147,10 @@ std::unique_ptr<CausalLM> make_text_model(const std::filesystem::path& path, Dev
   return make_model(detail::read_config_text(path), device, seed, true);
 }
 
-std::unique_ptr<CausalLM> load_text_model(const std::filesystem::path& dir, Device device, DType dtype) {
+std::unique_ptr<CausalLM> load_text_model(const std::filesystem::path& dir, Device device, DType dtype,
+                                          HalfWeights halves) {
   std::unique_ptr<CausalLM> model = make_text_model(dir, device);
-  model->load_weights(dir, dtype);
+  model->load_weights(dir, dtype, halves);
   return model;
 }
 

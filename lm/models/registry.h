@@ -46,7 +46,8 @@ std::string model_config_text(const std::filesystem::path& path);
 /// The model of a folder in Hugging Face's layout or of a GGUF file (see ModelFiles and
 /// CausalLM::load_weights). It is in evaluation mode. Throws FileError.
 std::unique_ptr<CausalLM> load_causal_lm(const std::filesystem::path& path, Device device,
-                                         DType dtype = DType::f32);
+                                         DType dtype = DType::f32,
+                                         HalfWeights halves = HalfWeights::converted);
 
 /// Whether a config.json, a model folder or a GGUF file describes an encoder. Throws FileError as
 /// make_text_model does for a family that is not known.
@@ -56,6 +57,7 @@ bool is_encoder(const std::filesystem::path& path);
 std::unique_ptr<CausalLM> make_text_model(const std::filesystem::path& config_file, Device device,
                                           std::uint64_t seed = 0);
 std::unique_ptr<CausalLM> load_text_model(const std::filesystem::path& dir, Device device,
-                                          DType dtype = DType::f32);
+                                          DType dtype = DType::f32,
+                                          HalfWeights halves = HalfWeights::converted);
 
 }  // namespace caldera

@@ -80,7 +80,7 @@ class ModelServer::Impl {
   void open_generator(const std::filesystem::path& dir, Device device) {
     refuse(options_.pooling.has_value() || options_.matryoshka,
            "pooling and shortened vectors are for models of embeddings");
-    model_ = load_causal_lm(dir, device, options_.dtype);
+    model_ = load_causal_lm(dir, device, options_.dtype, halves_for_inference(device));
     served_ = load_served_model(dir, model_->config(), problem_);
     if (!options_.name.empty()) served_.name = options_.name;
     served_.split_thinking = options_.split_thinking;

@@ -37,8 +37,11 @@ std::vector<float> ChangedWeight::values() const {
 }
 
 std::optional<QuantizedTensor> ChangedWeight::read_quantized(Device device) const {
-  if (change_.added != 0 || shape().rank() != 3) return std::nullopt;
-  return stored_->read_quantized(device);
+  return is_used_as_stored() ? stored_->read_quantized(device) : std::nullopt;
+}
+
+std::optional<QuantizedTensor> ChangedWeight::read_halves(Device device, bool of_transposes) const {
+  return is_used_as_stored() && !of_transposes ? stored_->read_halves(device, true) : std::nullopt;
 }
 
 }  // namespace caldera::detail

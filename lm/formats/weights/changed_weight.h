@@ -15,8 +15,8 @@ struct ValueChange {
 };
 
 /// The values of `stored` with a change undone, worked out in f32. What is quantised is so no longer, but for
-/// several matrices that are transposed (experts): read_quantized() gives them as they are stored, and what
-/// uses them multiplies by their transposes.
+/// several matrices that are transposed (experts): read_quantized() and read_halves() give them as they are
+/// stored, and what uses them multiplies by their transposes.
 class ChangedWeight final : public StoredWeight {
  public:
   ChangedWeight(StoredWeightPtr stored, ValueChange change);
@@ -26,8 +26,11 @@ class ChangedWeight final : public StoredWeight {
   LazyTensor read(DType dtype, Device device) const override;
   std::vector<float> values() const override;
   std::optional<QuantizedTensor> read_quantized(Device device) const override;
+  std::optional<QuantizedTensor> read_halves(Device device, bool of_transposes) const override;
 
  private:
+  bool is_used_as_stored() const { return change_.added == 0 && shape().rank() == 3; }
+
   StoredWeightPtr stored_;
   ValueChange change_;
 };

@@ -18,8 +18,11 @@ class PlainWeight final : public StoredWeight {
   DType natural_dtype() const override { return is_half(dtype_) ? dtype_ : DType::f32; }
   LazyTensor read(DType dtype, Device device) const override;
   std::vector<float> values() const override;
+  std::optional<QuantizedTensor> read_halves(Device device, bool of_transposes) const override;
 
  private:
+  LazyTensor uploaded(Device device) const;
+
   DType dtype_;
   ByteParts bytes_;
 };

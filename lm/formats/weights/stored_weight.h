@@ -34,6 +34,10 @@ class StoredWeight {
   virtual std::vector<float> values() const = 0;
   /// Its values as they are stored, if they are quantised in a format that products take; else nothing.
   virtual std::optional<QuantizedTensor> read_quantized(Device) const { return std::nullopt; }
+  /// Does so for floats of 16 bits: a matrix, or, if `of_transposes`, several that products use transposed.
+  virtual std::optional<QuantizedTensor> read_halves(Device, bool /*of_transposes*/) const {
+    return std::nullopt;
+  }
 
  private:
   Shape shape_;

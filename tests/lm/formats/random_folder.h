@@ -40,11 +40,13 @@ inline void make_random_folder(const std::filesystem::path& dir, const nlohmann:
 }
 
 /// Computes what a model says of a few tokens: logits, or of encoders hidden states.
-inline Doubles said_by(const std::filesystem::path& path) {
-  const auto model = load_text_model(path, Device::cpu());
+inline Doubles said_by(CausalLM& model, bool encoder) {
   const std::vector<std::int32_t> ids{1, 5, 2, 7, 3, 11, 4, 6, 9, 12, 8};
-  const LazyTensor hidden = model->hidden_states(model->make_ids(ids));
-  return to_doubles(is_encoder(path) ? hidden : model->logits(hidden));
+  const LazyTensor hidden = model.hidden_states(model.make_ids(ids));
+  return to_doubles(encoder ? hidden : model.logits(hidden));
+}
+inline Doubles said_by(const std::filesystem::path& path) {
+  return said_by(*load_text_model(path, Device::cpu()), is_encoder(path));
 }
 
 /// Computes the size of what differs, beside the size of what there is.

@@ -121,6 +121,11 @@ HWY_INLINE void walk_plain(const std::uint8_t* p, std::int64_t first, std::int64
   constexpr auto kSize = static_cast<std::int64_t>(sizeof(T));
   p += first * kSize;
   std::int64_t k = 0;
+  constexpr std::int64_t kLine = 64 / kSize;  // weights of a cache line
+  for (; k + kLine <= count; k += kLine) {
+    ask_ahead(p + k * kSize);
+    for (std::int64_t j = 0; j < kLine; j += kLanes) sink(k + j, floats_at<T>(p + (k + j) * kSize));
+  }
   for (; k + kLanes <= count; k += kLanes) sink(k, floats_at<T>(p + k * kSize));
   if (k == count) return;
   std::uint8_t rest[static_cast<std::size_t>(kLanes * kSize)] = {};
