@@ -136,6 +136,8 @@ class Attempt {
       Node& node = output.node();
       if (node.has_value()) {
         if (node.value().ready) scheduled_.earlier.push_back(node.value().ready);
+        // Nobody had asked for it when it was computed by the way; what is asked for does not go.
+        if (node.is_optional_value()) node.keep_history(1, 0, node.history_depth());
         continue;
       }
       if (node.walk == walk) continue;

@@ -8,6 +8,7 @@
 
 #include "engine/caldera.h"
 #include "engine/device/backend.h"
+#include "engine/graph/node.h"
 #include "engine/runtime/plan_cache.h"
 #include "tests/support/engine_setup.h"
 
@@ -143,6 +144,22 @@ TEST_P(OptionalOutputsOf, TakeNoMemoryThatIsShort) {
   EXPECT_LE(backend(device()).counters().reserved_peak_bytes, backend(device()).counters().limit_bytes);
   set_memory_limit(device(), 0);
   EXPECT_TRUE(read_with_h());
+}
+
+TEST_P(OptionalOutputsOf, StayOnceTheyAreAskedFor) {
+  const LazyTensor x = random({6, 5}, 1), w = random({5, 6}, 2);
+  for (const bool is_asked_for : {false, true}) {
+    LazyTensor a = matmul(x, w);
+    sum(matmul(a, x)).eval();
+    ASSERT_TRUE(a.is_evaluated());
+    if (is_asked_for) a.eval();
+    const LazyTensor b = a + 1.0;
+    const Node& node = a.node();
+    a = LazyTensor();  // b reads it
+    random({2}, 3);
+    EXPECT_EQ(node.has_value(), is_asked_for);
+    expect_near(b - 1.0, product(x, w));
+  }
 }
 
 TEST_P(OptionalOutputsOf, TakeNothingFromDonations) {
