@@ -81,13 +81,17 @@ void LoRALinear::begin_as_largest_part() {
   const SvdResult parts = svd(weight_columns(*base_, 0, in_features(), bias), false);  // of W^T = u s vh
   const std::int64_t rank = options_.rank;
   const LazyTensor root = sqrt(slice(parts.s, 0, 0, rank) * (1 / options_.scaling()));
-  a_.tensor = transpose(slice(parts.u, 1, 0, rank) * root);
-  b_.tensor = transpose(slice(parts.vh, 0, 0, rank)) * root;
-  std::array<LazyTensor, 2> both{a_.tensor, b_.tensor};
-  eval(both);
-  // Of the tensors that a gradient is taken of, these are constants.
-  first_a_ = stop_gradient(a_.tensor);
-  first_b_ = stop_gradient(b_.tensor);
+  const LazyTensor a = transpose(slice(parts.u, 1, 0, rank) * root);
+  const LazyTensor b = transpose(slice(parts.vh, 0, 0, rank)) * root;
+  // With a way back to the decomposition they would hold it until the first step, as large as the weight. And
+  // what they begin as has memory of its own from the start: copied when the first step replaces A and B, it
+  // would hold the memory that the new ones take.
+  a_.tensor = stop_gradient(a);
+  b_.tensor = stop_gradient(b);
+  first_a_ = stop_gradient(a);
+  first_b_ = stop_gradient(b);
+  std::array<LazyTensor, 4> all{a_.tensor, b_.tensor, first_a_, first_b_};
+  eval(all);
 }
 
 void LoRALinear::begin_magnitude() {
