@@ -35,7 +35,7 @@ class DirectPreference final : public Objective {
         models.reference([&](CausalLM& model) { return row_log_probabilities(model, batch); });
     const LazyTensor ratios = policy - reference;  // of log-probabilities, a row each
     const LazyTensor chosen = every(ratios, 0, 2) * beta_, rejected = every(ratios, 1, 2) * beta_;
-    return {.loss = sum(losses(ratios, row_lengths(models.policy(), batch))),
+    return {.loss = sum(losses(ratios, models.policy(), batch)),
             .metrics = {{"rewards/chosen", sum(chosen)},
                         {"rewards/rejected", sum(rejected)},
                         {"rewards/margins", sum(chosen - rejected)},
@@ -43,10 +43,10 @@ class DirectPreference final : public Objective {
   }
 
  private:
-  // A loss for each pair.
-  LazyTensor losses(const LazyTensor& ratios, const LazyTensor& lengths) const {
+  // A loss for each pair. Lengths go to the device only where they are read: no plan counts what is not.
+  LazyTensor losses(const LazyTensor& ratios, const CausalLM& model, const Batch& batch) const {
     if (loss_type_ == "ipo") {  // Azar et al. 2023, of means over tokens
-      const LazyTensor means = ratios / lengths;
+      const LazyTensor means = ratios / row_lengths(model, batch);
       return square(every(means, 0, 2) - every(means, 1, 2) - 1 / (2 * beta_));
     }
     const LazyTensor margin = (every(ratios, 0, 2) - every(ratios, 1, 2)) * beta_;
