@@ -11,7 +11,6 @@
 #include "engine/autodiff/checkpoint/keep_problem.h"
 #include "engine/base/byte_size.h"
 #include "engine/graph/node.h"
-#include "engine/runtime/inspect/memory_forecast.h"
 #include "engine/runtime/runtime.h"
 #include "training/memory/layer_problem.h"
 #include "training/memory/measured_rates.h"
@@ -257,13 +256,20 @@ class Search {
 
   MemoryChoice planned(Layers layers, std::int64_t checkpointed, double recomputed) {
     model_.set_checkpointing(std::move(layers));
-    std::uint64_t peak = bounds_.least_peak, ends = 0;
+    std::uint64_t peak = 0, ends = 0;
     for (const StepGraph& build : step_) {
-      const std::vector<LazyTensor> outputs = build();
-      const MemoryForecast forecast = forecast_memory(outputs);
-      held_bytes_ = forecast.held_bytes + bounds_.further;
-      peak = std::max(peak, forecast.peak_bytes() + bounds_.further);
-      ends = std::max<std::uint64_t>(ends, kMostEnd * (outputs.size() + 1));  // and the intermediates' block
+      const StepEvaluation evaluation = build();
+      MemoryForecast forecast = forecast_memory(evaluation.outputs);
+      forecast.held_bytes += evaluation.awaited_bytes;
+      held_bytes_ = forecast.held_bytes;
+      // All evaluations have one block for their intermediates, as large as any needs. Within a limit it
+      // would go where the results had no room beside it: then this is too much, by these at most.
+      forecast.arena_bytes = std::max(forecast.arena_bytes, bounds_.besides.arena_bytes);
+      MemoryForecast besides = bounds_.besides;
+      besides.arena_bytes = forecast.arena_bytes;
+      peak = std::max({peak, forecast.peak_bytes(), besides.peak_bytes()});
+      // With that of the intermediates' block.
+      ends = std::max<std::uint64_t>(ends, kMostEnd * (evaluation.outputs.size() + 1));
     }
     return {.checkpointed_layers = checkpointed,
             .layers = static_cast<std::int64_t>(layer_count_),

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/base/error.h"
+#include "engine/runtime/inspect/memory_forecast.h"
 #include "lm/models/causal_lm.h"
 
 namespace caldera {
@@ -64,17 +65,22 @@ struct MemoryChoice {
 /// their forward pass again".
 std::string to_text(const MemoryChoice& choice);
 
-/// Builds the tensors of one evaluation of a step, on the largest batch there is; nothing of it is evaluated
-/// here.
-using StepGraph = std::function<std::vector<LazyTensor>()>;
+/// Holds the tensors of one evaluation of a step, on the largest batch there is. Nothing of it is evaluated
+/// here: what the evaluation will find, and is not there yet, are stand-ins (stand_in_for()).
+struct StepEvaluation {
+  std::vector<LazyTensor> outputs;
+  std::uint64_t awaited_bytes = 0;  ///< of all that will be in use besides what is now
+};
+
+/// Builds one.
+using StepGraph = std::function<StepEvaluation()>;
 
 /// Bytes of the device's memory.
 struct MemoryBounds {
-  std::uint64_t limit = 0;    ///< of all that is taken; 0: none, and automatic checkpoints nothing
-  std::uint64_t further = 0;  ///< will be in use besides what is now
-  std::uint64_t own = 0;      ///< taken by the device for itself, within the limit
-  /// Will be in use at some time, whatever is chosen: of what is evaluated besides the step.
-  std::uint64_t least_peak = 0;
+  std::uint64_t limit = 0;  ///< of all that is taken; 0: none, and automatic checkpoints nothing
+  std::uint64_t own = 0;    ///< taken by the device for itself, within the limit
+  /// Says what is evaluated besides the step, whatever is chosen.
+  MemoryForecast besides = {};
 };
 
 /// A limit, and what is chosen for it.

@@ -3,14 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <string>
 
-#include "engine/autodiff/autodiff.h"
 #include "engine/runtime/inspect/memory_forecast.h"
 #include "engine/runtime/runtime.h"
-#include "ops/core/cast.h"
-#include "ops/shape/joining.h"
 
 namespace caldera::detail {
+namespace {
+
+std::uint64_t bytes_of(const LazyTensor& x) {
+  return static_cast<std::uint64_t>(x.numel()) * size_of(x.dtype());
+}
+
+}  // namespace
 
 LongestStep::LongestStep(const ObjectiveModels& models, const Objective& objective, const TrainingSet& data,
                          std::span<const Batch> validation, const TrainOptions& options,
@@ -32,16 +38,26 @@ std::vector<MemoryRow> LongestStep::compare(std::span<const double> shares, std:
   return compare_limits(models_.policy(), evaluations(), of_device, shares, own_limit);
 }
 
+bool LongestStep::will_have_averages() const { return parts_.average_is_new && options_.iterations > 1; }
+
 std::vector<StepGraph> LongestStep::evaluations() const {
-  std::vector<StepGraph> step;
-  if (options_.try_longest || options_.grad_accumulation > 1) step.emplace_back([&] { return gradients(); });
-  step.emplace_back([&] { return whole_step(); });
-  return step;
+  const std::int64_t batches = options_.grad_accumulation;
+  const bool averages = will_have_averages();
+  std::vector<StepGraph> all;
+  const auto add = [&](const Place& place) { all.emplace_back([this, place] { return evaluation(place); }); };
+  if (batches > 1)
+    add({.is_last = false, .has_averages = averages});
+  else if (options_.try_longest)
+    add({.is_last = false});
+  if (batches > 2) add({.is_last = false, .has_sums = true, .has_averages = averages});
+  add({.has_sums = batches > 1});
+  if (averages) add({.has_sums = batches > 1, .has_averages = true});
+  return all;
 }
 
 void LongestStep::try_gradients() const {
   try {
-    eval(gradients());
+    eval(evaluation({.is_last = false}).outputs);
   } catch (const OutOfMemoryError& error) {
     const bool may_checkpoint = options_.checkpointing == Checkpointing::none;
     throw OutOfMemoryError(fmt::format(
@@ -51,47 +67,52 @@ void LongestStep::try_gradients() const {
   }
 }
 
-std::vector<LazyTensor> LongestStep::gradients() const {
-  const ObjectiveSums sums = objective_.sums(models_, batch_);
-  const LazyTensor loss = parts_.scaler != nullptr ? parts_.scaler->scaled(sums.loss) : sums.loss;
-  std::vector<LazyTensor> outputs = grad(loss, parts_.optimizer.inputs());
-  outputs.push_back(sums.loss);
-  return outputs;
-}
-
-std::vector<LazyTensor> LongestStep::whole_step() const {
+StepEvaluation LongestStep::evaluation(const Place& place) const {
   const StepRestored restored(parts_);
-  std::vector<LazyTensor> grads = gradients();
-  const LazyTensor loss = grads.back();
-  grads.pop_back();
-  StepUpdate update = update_parts(parts_, grads, options_, options_.optimizer.learning_rate.value_or(0));
-  update.outputs.push_back(stack({astype(loss, DType::f32), astype(update.norm, DType::f32)}, 0));
-  return update.outputs;
+  StepEvaluation evaluation;
+  const auto await = [&](const LazyTensor& x) {
+    evaluation.awaited_bytes += bytes_of(x);
+    return stand_in_for(x);
+  };
+  if (place.has_averages) {
+    std::map<std::string, LazyTensor> averages = parts_.average->state();
+    for (auto& [name, average] : averages) average = await(average);
+    parts_.average->restore(averages);
+  }
+  std::vector<LazyTensor> grads;
+  if (place.has_sums) {
+    for (const LazyTensor& x : parts_.optimizer.inputs()) grads.push_back(await(x));
+  }
+  ObjectiveSums sums = objective_.sums(models_, batch_);
+  evaluation.outputs = batch_outputs(parts_, sums, grads, options_,
+                                     {.count = std::max<std::int64_t>(1, objective_.count(batch_)),
+                                      .is_last = place.is_last,
+                                      .learning_rate = options_.optimizer.learning_rate.value_or(0)});
+  return evaluation;
 }
 
 MemoryBounds LongestStep::bounds() const {
   const Device device = models_.policy().device();
   MemoryBounds bounds{.limit = options_.planned_limit > 0 ? options_.planned_limit
                                                           : device_counters(device).limit_bytes};
-  std::uint64_t trained = 0;
-  for (const LazyTensor& x : parts_.optimizer.inputs())
-    trained += static_cast<std::uint64_t>(x.numel()) * size_of(x.dtype());
-  if (options_.grad_accumulation > 1) bounds.further += trained;  // sums wait from batch to batch
-  // It is the parameters until the first step, and memory of its own from then on.
-  if (parts_.average_is_new) bounds.further += trained;
-  if (bounds.limit > 0) bounds.own = bytes_of_nothing(device);
-  bounds.least_peak = peak_of_validation();
+  // Also without a limit: idle memory would count as held, and is used before any other.
+  const std::uint64_t own = bytes_of_nothing(device);
+  if (bounds.limit > 0) bounds.own = own;
+  count_validation(bounds);
   return bounds;
 }
 
-std::uint64_t LongestStep::peak_of_validation() const {
+void LongestStep::count_validation(MemoryBounds& bounds) const {
   const auto longest = std::ranges::max_element(validation_, {}, &Batch::seq_len);
-  if (longest == validation_.end() || longest->seq_len <= batch_.seq_len) return 0;
+  if (longest == validation_.end() || longest->seq_len <= batch_.seq_len) return;
   const EvaluationMode mode(models_.policy());
   const ObjectiveSums sums = objective_.sums(models_, *longest);
   std::vector<LazyTensor> outputs{sums.loss};
   for (const MetricSum& metric : sums.metrics) outputs.push_back(metric.sum);
-  return forecast_memory(outputs).peak_bytes();
+  bounds.besides = forecast_memory(outputs);
+  if (will_have_averages())
+    for (const LazyTensor& average : parts_.average->outputs())
+      bounds.besides.held_bytes += bytes_of(average);
 }
 
 }  // namespace caldera::detail

@@ -26,19 +26,26 @@ class LongestStep {
   MemoryChoice choose() const;
   /// See compare_limits().
   std::vector<MemoryRow> compare(std::span<const double> shares, std::uint64_t own_limit) const;
-  /// Evaluates the gradients, and forgets them. Throws OutOfMemoryError that says what to do.
+  /// Evaluates the gradients as a step does that waits for further batches, and forgets them. Throws
+  /// OutOfMemoryError that says what to do.
   void try_gradients() const;
 
  private:
-  /// The gradients, of the scaled loss where there is a scaler, and the loss.
-  std::vector<LazyTensor> gradients() const;
-  /// Builds what a step of one batch evaluates. Nothing of the run is changed.
-  std::vector<LazyTensor> whole_step() const;
-  MemoryBounds bounds() const;
-  /// Predicts the peak of a validation that is longer than the step's batch, of which it is no part; else 0.
-  std::uint64_t peak_of_validation() const;
-  /// Says what is evaluated: the gradients alone where they wait for others or are tried, and the whole step.
+  /// Says where in a run the batch stands.
+  struct Place {
+    bool is_last = true;        ///< of its step
+    bool has_sums = false;      ///< there are gradients of earlier batches of its step
+    bool has_averages = false;  ///< they have memory of their own, which those of parts_ have not yet
+  };
+  /// Builds what is evaluated there. Nothing of the run is changed.
+  StepEvaluation evaluation(const Place& place) const;
+  /// Lists all that are evaluated and differ.
   std::vector<StepGraph> evaluations() const;
+  MemoryBounds bounds() const;
+  /// Adds what a validation takes that is longer than the step's batch, of which it is no part.
+  void count_validation(MemoryBounds& bounds) const;
+  /// Says whether averages will be there that are the parameters now.
+  bool will_have_averages() const;
 
   const ObjectiveModels& models_;
   const Objective& objective_;

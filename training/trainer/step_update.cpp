@@ -1,27 +1,65 @@
 #include "training/trainer/step_update.h"
 
+#include <utility>
+
+#include "engine/autodiff/autodiff.h"
+#include "ops/core/arithmetic.h"
+#include "ops/core/cast.h"
+#include "ops/core/creation.h"
+#include "ops/shape/joining.h"
 #include "training/optim/clip.h"
 
 namespace caldera::detail {
+namespace {
 
-StepUpdate update_parts(const StepParts& parts, std::vector<LazyTensor>& grads, const TrainOptions& options,
-                        double learning_rate) {
+/// Adds the gradients of a loss. The sums wait for further batches: attached to what they were computed from,
+/// they would hold the data of batches that are done.
+void add_gradients(std::vector<LazyTensor>& sums, const LazyTensor& loss, const StepParts& parts) {
+  std::vector<LazyTensor> grads = grad(loss, parts.optimizer.inputs());
+  for (std::size_t i = 0; i < sums.size(); ++i) grads[i] = sums[i] + grads[i];
+  for (LazyTensor& g : grads) g = stop_gradient(g);
+  sums = std::move(grads);
+}
+
+/// Clips the gradients and replaces what a step changes, which it adds to `outputs`. Returns their norm.
+LazyTensor update_parts(const StepParts& parts, std::vector<LazyTensor>& grads, const TrainOptions& options,
+                        double learning_rate, std::vector<LazyTensor>& outputs) {
   if (parts.scaler != nullptr) parts.scaler->unscale(grads);
   if (options.max_grad_value > 0) clip_grad_value(grads, options.max_grad_value);
-  StepUpdate update{
-      .norm = options.max_grad_norm > 0 ? clip_grad_norm(grads, options.max_grad_norm) : global_norm(grads),
-      .outputs = {}};
+  const LazyTensor norm =
+      options.max_grad_norm > 0 ? clip_grad_norm(grads, options.max_grad_norm) : global_norm(grads);
   if (parts.scaler != nullptr)
-    parts.optimizer.update_if(is_finite_scalar(update.norm), grads, learning_rate);
+    parts.optimizer.update_if(is_finite_scalar(norm), grads, learning_rate);
   else
     parts.optimizer.update(grads, learning_rate);
-  update.outputs = parts.optimizer.outputs();
+  outputs = parts.optimizer.outputs();
   if (parts.average != nullptr) {
     parts.average->update();
-    update.outputs.insert(update.outputs.end(), parts.average->outputs().begin(),
-                          parts.average->outputs().end());
+    outputs.insert(outputs.end(), parts.average->outputs().begin(), parts.average->outputs().end());
   }
-  return update;
+  return norm;
+}
+
+}  // namespace
+
+std::vector<LazyTensor> batch_outputs(const StepParts& parts, ObjectiveSums& sums,
+                                      std::vector<LazyTensor>& grads, const TrainOptions& options,
+                                      const BatchPlace& place) {
+  // Nothing stays with the caller that could be computed again only from the parameters as they were: without
+  // it, the new parameters take the memory of the old ones.
+  const LazyTensor loss = std::exchange(sums.loss, {}) * (1.0 / static_cast<double>(place.count));
+  add_gradients(grads, parts.scaler != nullptr ? parts.scaler->scaled(loss) : loss, parts);
+  std::vector<LazyTensor> outputs, figures{loss};
+  if (place.is_last) {
+    figures.push_back(update_parts(parts, grads, options, place.learning_rate, outputs));
+    grads.clear();
+  } else {
+    outputs = grads;
+  }
+  for (MetricSum& metric : sums.metrics) figures.push_back(std::exchange(metric.sum, {}));
+  for (LazyTensor& figure : figures) figure = astype(figure, DType::f32);
+  outputs.push_back(stack(figures, 0));  // one tensor, so that the host reads once a batch
+  return outputs;
 }
 
 StepRestored::StepRestored(const StepParts& parts)

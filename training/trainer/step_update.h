@@ -1,9 +1,14 @@
-// The end of a training step: from gradients to the new parameters and what else the run keeps. Private to
+// Builds what a training step evaluates: from the losses of its batches to the new parameters and what else
+// the run keeps. What trains and what plans its memory both build it here, so that they agree. Private to
 // training/.
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
+#include "training/objectives/objective.h"
 #include "training/optim/loss_scaler.h"
 #include "training/optim/optimizer.h"
 #include "training/optim/weight_average.h"
@@ -19,17 +24,26 @@ struct StepParts {
   LossScaler* scaler = nullptr;
 };
 
-struct StepUpdate {
-  LazyTensor norm;                  ///< of the gradients, before clipping
-  std::vector<LazyTensor> outputs;  ///< parameters, state and averages: evaluate them together
+/// Says which of a step's batches it is.
+struct BatchPlace {
+  std::int64_t count = 1;    ///< of what counts in the step, by which losses are divided
+  bool is_last = true;       ///< the step ends with it
+  double learning_rate = 0;  ///< of the step
 };
 
-/// Clips the gradients (those of the scaled loss, where there is a scaler) and replaces parameters, state and
-/// averages by their updates, all lazily.
-StepUpdate update_parts(const StepParts& parts, std::vector<LazyTensor>& grads, const TrainOptions& options,
-                        double learning_rate);
+/// Builds what is evaluated for one batch, lazily: evaluate all of it together, and nothing else. `sums` are
+/// the objective's, whose tensors are taken, so that only their names are left. `grads` are the sums of the
+/// gradients of the step's batches so far, empty before the first: they become those with this batch, or
+/// empty where it is the last. That one clips them (those of the scaled loss, where there is a scaler) and
+/// replaces parameters, state and averages by their updates.
+///
+/// The last tensor holds, one behind the other, the batch's part of the step's mean loss, of the last batch
+/// the norm of the gradients before clipping, and the sums of the metrics.
+std::vector<LazyTensor> batch_outputs(const StepParts& parts, ObjectiveSums& sums,
+                                      std::vector<LazyTensor>& grads, const TrainOptions& options,
+                                      const BatchPlace& place);
 
-/// Puts back what update_parts() replaces when it goes.
+/// Puts back what the last batch replaces when it goes.
 class StepRestored {
  public:
   explicit StepRestored(const StepParts& parts);

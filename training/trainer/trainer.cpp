@@ -8,10 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/autodiff/autodiff.h"
 #include "engine/runtime/runtime.h"
-#include "ops/core/cast.h"
-#include "ops/shape/joining.h"
 #include "training/evaluate/evaluate.h"
 #include "training/objectives/next_token.h"
 #include "training/optim/registry.h"
@@ -55,19 +52,14 @@ class Run {
 
   std::optional<MemoryChoice> plan() {
     if (objective_.needs().kind == ExampleKind::prompt) return std::nullopt;
-    model_.set_training(true);
-    const MemoryChoice choice = longest_step().choose();
-    model_.set_training(false);
-    model_.set_checkpointing({});
-    return choice;
+    const ForPlanning planning(model_);
+    return longest_step().choose();
   }
 
   std::vector<MemoryRow> plan(std::span<const double> shares, std::uint64_t own_limit) {
     if (objective_.needs().kind == ExampleKind::prompt) return {};
-    model_.set_training(true);
-    std::vector<MemoryRow> rows = longest_step().compare(shares, own_limit);
-    model_.set_training(false);
-    return rows;
+    const ForPlanning planning(model_);
+    return longest_step().compare(shares, own_limit);
   }
 
   TrainResult operator()() {
@@ -139,6 +131,26 @@ class Run {
 
    private:
     std::span<TrainObserver* const> observers_;
+  };
+
+  // The model is as in a training for a scope, and then as before, however that ends.
+  class ForPlanning {
+   public:
+    explicit ForPlanning(CausalLM& model)
+        : model_(model), was_training_(model.is_training()), checkpointing_(model.checkpointing()) {
+      model_.set_training(true);
+    }
+    ~ForPlanning() {
+      model_.set_training(was_training_);
+      model_.set_checkpointing(std::move(checkpointing_));
+    }
+    ForPlanning(const ForPlanning&) = delete;
+    ForPlanning& operator=(const ForPlanning&) = delete;
+
+   private:
+    CausalLM& model_;
+    bool was_training_;
+    std::vector<std::optional<Keep>> checkpointing_;
   };
 
   // The model has the averaged parameters for a scope, where there are such.
@@ -267,6 +279,8 @@ class Run {
 
   // Chooses what the steps keep, and evaluates gradients of the longest batch: what does not fit fails now.
   void prepare_memory(TrainResult& result) {
+    // What nothing is in would lie beside what the steps take, and no plan counts it.
+    (void)bytes_of_nothing(model_.device());
     if (objective_.needs().kind == ExampleKind::prompt) {  // what it trains on is written yet
       if (options_.checkpointing == Checkpointing::layer) checkpoint_all_layers(model_);
       return;
@@ -297,30 +311,16 @@ class Run {
     Times times;
     std::vector<LazyTensor> grads;
     Clock::time_point host_start = start;
-    for (std::size_t i = 0; i < micro_batches.size(); ++i) {
-      ObjectiveSums sums = objective_.sums(models_, micro_batches[i]);
-      LazyTensor loss = sums.loss * (1.0 / static_cast<double>(count));
-      sums.loss = LazyTensor();
-      add_gradients(grads, scaler_ ? scaler_->scaled(loss) : loss);
-      if (i + 1 < micro_batches.size()) {
-        std::vector<LazyTensor> outputs = grads;
-        outputs.push_back(figures({loss}, sums));
-        const std::vector<double> values = evaluate_outputs(outputs, host_start, times);
-        record.loss += values[0];
-        metrics.add(sums.metrics, std::span(values).subspan(1), objective_.count(micro_batches[i]));
-      } else {
-        detail::StepUpdate update = detail::update_parts(parts(), grads, options_, learning_rate);
-        update.outputs.push_back(figures({loss, update.norm}, sums));
-        // These could be computed again only from the parameters as they were. Without them, the new
-        // parameters take the memory of the old ones.
-        grads.clear();
-        loss = update.norm = LazyTensor();
-        for (MetricSum& metric : sums.metrics) metric.sum = LazyTensor();
-        const std::vector<double> values = evaluate_outputs(update.outputs, host_start, times);
-        record.loss += values[0];
-        record.grad_norm = values[1];
-        metrics.add(sums.metrics, std::span(values).subspan(2), objective_.count(micro_batches[i]));
-      }
+    for (const Batch& batch : micro_batches) {
+      const bool is_last = &batch == &micro_batches.back();
+      ObjectiveSums sums = objective_.sums(models_, batch);
+      const std::vector<LazyTensor> outputs =
+          detail::batch_outputs(parts(), sums, grads, options_,
+                                {.count = count, .is_last = is_last, .learning_rate = learning_rate});
+      const std::vector<double> values = evaluate_outputs(outputs, host_start, times);
+      record.loss += values[0];
+      if (is_last) record.grad_norm = values[1];
+      metrics.add(sums.metrics, std::span(values).subspan(is_last ? 2 : 1), objective_.count(batch));
       host_start = Clock::now();
     }
     record.metrics = metrics.means();
@@ -339,23 +339,6 @@ class Run {
     record.device_ms = times.device_ms;
     record.peak_bytes = peak_bytes();
     return record;
-  }
-
-  void add_gradients(std::vector<LazyTensor>& sums, const LazyTensor& loss) {
-    const std::vector<LazyTensor> inputs = optimizer_->inputs();
-    std::vector<LazyTensor> grads = grad(loss, inputs);
-    if (sums.empty()) {
-      sums = std::move(grads);
-      return;
-    }
-    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = sums[i] + grads[i];
-  }
-
-  // One tensor of `first` and the metrics, so that the host reads once a step.
-  static LazyTensor figures(std::vector<LazyTensor> first, const ObjectiveSums& sums) {
-    for (const MetricSum& metric : sums.metrics) first.push_back(metric.sum);
-    for (LazyTensor& figure : first) figure = astype(figure, DType::f32);
-    return stack(first, 0);
   }
 
   // Evaluates all in one go; the values of the last.

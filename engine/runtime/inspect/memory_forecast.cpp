@@ -1,7 +1,9 @@
 #include "engine/runtime/inspect/memory_forecast.h"
 
+#include <memory>
 #include <set>
 
+#include "engine/graph/data_leaf.h"
 #include "engine/runtime/evaluate.h"
 #include "engine/runtime/runtime.h"
 
@@ -24,6 +26,12 @@ MemoryForecast forecast_memory(std::span<const LazyTensor> outputs) {
         static_cast<std::uint64_t>(plan->buffers[static_cast<std::size_t>(donation.output)].bytes);
   }
   return forecast;
+}
+
+LazyTensor stand_in_for(const LazyTensor& x) {
+  const std::size_t bytes = static_cast<std::size_t>(x.numel()) * size_of(x.dtype());
+  return data_leaf(x.shape(), x.dtype(), x.device(),
+                   {std::make_shared<Storage>(x.device(), bytes), 0, nullptr}, kComputedOp);
 }
 
 }  // namespace caldera

@@ -23,4 +23,8 @@ struct MemoryForecast {
 /// Plans `outputs` (lazy, on one device) and computes nothing. Throws as plan_for() does.
 MemoryForecast forecast_memory(std::span<const LazyTensor> outputs);
 
+/// Returns a tensor like `x` that counts as evaluated and takes no memory: in what is planned it stands for
+/// what will be there by then. Its bytes come on top of held_bytes. Evaluate nothing that reads it.
+LazyTensor stand_in_for(const LazyTensor& x);
+
 }  // namespace caldera

@@ -160,6 +160,18 @@ TEST_P(StepMemory, SaysTheLeastThatWouldDo) {
   }
 }
 
+TEST_P(StepMemory, APlanThatFailsLeavesTheModelAsItWas) {
+  const std::unique_ptr<Llama> model = make_model(0);
+  set_memory_limit(GetParam(), 1);
+  for (const bool is_training : {false, true}) {
+    model->set_training(is_training);
+    EXPECT_THROW((void)plan_memory(ObjectiveModels(*model), NextToken(), long_texts(), nullptr,
+                                   make_options(Checkpointing::automatic, 0)),
+                 OutOfMemoryError);
+    EXPECT_EQ(model->is_training(), is_training);
+  }
+}
+
 TEST_P(StepMemory, TheCurveFallsAsTheLimitFalls) {
   const std::unique_ptr<Llama> model = make_model(0);
   std::vector<double> shares;
