@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "cli/arguments/adapter_flags.h"
 #include "cli/arguments/model_flags.h"
+#include "cli/arguments/usage_error.h"
 #include "cli/command.h"
 #include "cli/files/inputs.h"
 #include "cli/training/memory_report.h"
@@ -32,13 +34,23 @@ class FitCommand : public Command {
     flags_.declare(args);
     add_memory_limit(args);
     adapter_.declare(args);
-    args.get("--data").required(false).description("Not read: rows of tokens that stand for any text");
+    args.get("--data").required(false).description("Refused: rows of tokens stand for any text");
+    args.get("--dry-run").description("Refused: nothing is trained, so there is nothing to try");
+    args.get("--resume").description("Refused: nothing is trained, so there is nothing to go on with");
+    for (const char* name : {"--data", "--dry-run", "--resume"}) refused_.push_back(args.get(name));
     args.get("--out").required(false).description("Not written to: nothing is saved");
     args.get("--batch-size").description("Rows of the batch whose longest text is asked for");
     args.get("--seq-len").description("Tokens of the rows whose largest batch is asked for");
   }
 
   void run() override {
+    for (const Option& option : refused_) {
+      if (!option.given()) continue;
+      throw UsageError(fmt::format(
+          "{}: fit reads no data and trains nothing; leave it out, or see what a run on the data takes with "
+          "caldera finetune --dry-run",
+          option.name()));
+    }
     const Device device = open_device();
     const std::uint64_t limit = device_counters(device).limit_bytes;
     if (limit == 0)
@@ -82,6 +94,7 @@ class FitCommand : public Command {
   std::string model_;
   TrainingFlags flags_;
   AdapterFlags adapter_;
+  std::vector<Option> refused_;  // of finetune, without a meaning here
 };
 
 }  // namespace

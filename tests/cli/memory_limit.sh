@@ -65,6 +65,10 @@ fit() { "$CALDERA_BIN" fit --json --device cpu --model "$work/base" --rank 4 --b
 expect_exit 2 fit
 grep -q 'give --memory-limit, or set CALDERA_MEMORY_LIMIT' "$work/stderr" || fail "$(cat "$work/stderr")"
 expect_exit 2 fit --memory-limit ''
+for flag in --dry-run --resume "--data $work/text.txt"; do
+  expect_exit 2 fit --memory-limit 3MiB $flag
+  grep -q "^caldera fit: ${flag%% *}: fit reads no data and trains nothing" "$work/stderr" || fail "$(cat "$work/stderr")"
+done
 lengths=
 for how in none layer auto; do
   expect_exit 0 env CALDERA_MEMORY_LIMIT=300KiB "$CALDERA_BIN" fit --json --device cpu --model "$work/base" --rank 4 \
