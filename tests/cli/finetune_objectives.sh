@@ -36,22 +36,29 @@ for form in pairs labels similar classes texts; do
   rows $form "$work/lines" >"$work/$form/valid.jsonl"
 done
 
-# finetune OBJECTIVE FORM ITERATIONS FLAGS: on the CPU, and two steps on each of $others.
+# train_on DEVICE NAME OBJECTIVE FORM FLAGS: a run of the objective, in out-NAME and NAME.jsonl.
+train_on() {
+  device=$1 name=$2 objective=$3 form=$4
+  shift 4
+  expect_exit 0 "$CALDERA_BIN" finetune --json --device "$device" --model "$model" --data "$work/$form" \
+    --out "$work/out-$name" --objective "$objective" --target-modules all-linear --learning-rate 2e-3 --val-every 0 \
+    --seed 1 --log "$work/$name.jsonl" "$@"
+}
+# finetune OBJECTIVE FORM ITERATIONS FLAGS: on the CPU; and on each of $others two steps of small batches, whose first loss
+# is that of the CPU.
 others=
 finetune() {
   objective=$1 form=$2 iterations=$3
   shift 3
-  for device in cpu $others; do
-    steps=$iterations
-    [ $device = cpu ] || steps=2
-    expect_exit 0 "$CALDERA_BIN" finetune --json --device $device --model "$model" --data "$work/$form" \
-      --out "$work/out-$objective-$device" --objective "$objective" --target-modules all-linear --batch-size 8 \
-      --learning-rate 2e-3 --val-every 0 --seed 1 --iterations $steps --log "$work/$objective-$device.jsonl" "$@"
-    [ $device = cpu ] && cp "$work/stdout" "$work/$objective.json"
-    # The first loss is the same everywhere.
-    losses "$work/$objective-$device.jsonl" | head -n 1 >"$work/$objective-$device.first"
-    paste "$work/$objective-cpu.first" "$work/$objective-$device.first" |
-      awk '{ d = $1 - $2; exit !(d < 1e-3 && d > -1e-3) }' || fail "$objective: another loss on $device"
+  train_on cpu "$objective-cpu" "$objective" "$form" --batch-size 8 --iterations "$iterations" "$@"
+  cp "$work/stdout" "$work/$objective.json"
+  for other in $others; do
+    for device in cpu $other; do
+      train_on "$device" "$objective-few-$device" "$objective" "$form" --batch-size 2 --val-batches 1 --iterations 2 "$@"
+      losses "$work/$objective-few-$device.jsonl" | head -n 1 >"$work/$objective-$device.first"
+    done
+    paste "$work/$objective-cpu.first" "$work/$objective-$other.first" |
+      awk '{ d = $1 - $2; near += d < 1e-3 && d > -1e-3 } END { exit !(NR == 1 && near == 1) }' || fail "$objective: another loss on $other"
   done
 }
 # evaluates OBJECTIVE FORM FLAGS: what the training said of its validation part, evaluate says of it.
@@ -122,7 +129,7 @@ awk -v m="$margin" -v a="$accuracy" 'BEGIN { exit !(m > 0.3 && a > 0.55) }' ||
 # The log has the metrics of steps and of validations, and the margin rises from one validation to the next.
 [ "$(grep -c '"rewards/accuracies":' "$work/adapter.jsonl")" -eq 40 ] || fail "no metrics of steps in the log"
 sed -n 's/.*"val_rewards\/margins":\([^,}]*\).*/\1/p' "$work/adapter.jsonl" >"$work/margins"
-awk 'NR > 1 && !($1 > last) { exit 1 } { last = $1 } END { exit NR != 3 }' "$work/margins" ||
+awk 'NR > 1 && $1 > last { ++rises } { last = $1 } END { exit !(NR == 3 && rises == 2) }' "$work/margins" ||
   fail "margins of the validations: $(tr '\n' ' ' <"$work/margins")"
 
 # evaluate says the same of the adapter, and needs one, or a second model.
@@ -140,7 +147,7 @@ expect_one_error_line
 dpo twice --iterations 5 --beta 0.5 --reference-model "$model"
 losses "$work/twice.jsonl" >"$work/twice.losses"
 losses "$work/adapter.jsonl" | head -n 5 | paste - "$work/twice.losses" |
-  awk '{ d = $1 - $2; if (d > 1e-5 || d < -1e-5) exit 1 } END { exit NR != 5 }' ||
+  awk '{ d = $1 - $2; near += d < 1e-5 && d > -1e-5 } END { exit !(NR == 5 && near == 5) }' ||
   fail "a second model as the reference gives other losses"
 
 expect_exit 2 "$CALDERA_BIN" finetune --model "$model" --data "$work/pairs" --out "$work/no" --objective sft --beta 0.5
@@ -181,7 +188,7 @@ grpo judged_twice --device cpu --iterations 4 --steps-per-batch 2 --kl-weight 0.
 grep -q '"kl":' "$work/judged_twice.jsonl" || fail "no divergence in the log"
 if "$CALDERA_BIN" devices --json | grep -q '"id":"vulkan'; then
   use_validation
-  grpo judged_vulkan --device vulkan --iterations 2
+  grpo judged_vulkan --device vulkan --iterations 2 --val-batches 1
 fi
 
 expect_exit 1 "$CALDERA_BIN" finetune --device cpu --model "$model" --data "$work/prompts" --out "$work/no" --objective grpo \

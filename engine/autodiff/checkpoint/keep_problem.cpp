@@ -6,6 +6,7 @@
 #include <limits>
 #include <mutex>
 
+#include "engine/autodiff/checkpoint/convex_answer.h"
 #include "engine/autodiff/checkpoint/minimum_cut.h"
 #include "engine/base/error.h"
 #include "engine/graph/node.h"
@@ -142,19 +143,44 @@ KeepAnswer answer_at(std::span<const KeepCost> values, double price) {
   return answer_of(values, std::move(kept));
 }
 
-/// Adds what lies on the hull between two of its answers.
-void add_between(std::span<const KeepCost> values, const KeepAnswer& more, const KeepAnswer& fewer,
-                 std::vector<KeepAnswer>& answers) {
-  if (more.bytes <= fewer.bytes) return;
+/// An answer on the hull between two of its answers, if there is one.
+std::optional<KeepAnswer> answer_between(std::span<const KeepCost> values, const KeepAnswer& more,
+                                         const KeepAnswer& fewer) {
+  if (more.bytes <= fewer.bytes) return std::nullopt;
   const double price = (fewer.seconds - more.seconds) / static_cast<double>(more.bytes - fewer.bytes);
-  const KeepAnswer between = answer_at(values, price);
+  KeepAnswer between = answer_at(values, price);
   const auto total = [&](const KeepAnswer& a) { return a.seconds + price * static_cast<double>(a.bytes); };
   const bool is_new =
       between.bytes < more.bytes && between.bytes > fewer.bytes && total(between) < total(more) * (1 - 1e-9);
-  if (!is_new) return;
-  add_between(values, more, between, answers);
-  answers.push_back(between);
-  add_between(values, between, fewer, answers);
+  return is_new ? std::optional(std::move(between)) : std::nullopt;
+}
+
+/// Adds what lies on the hull between two of its answers.
+void add_between(std::span<const KeepCost> values, const KeepAnswer& more, const KeepAnswer& fewer,
+                 std::vector<KeepAnswer>& answers) {
+  const std::optional<KeepAnswer> between = answer_between(values, more, fewer);
+  if (!between) return;
+  add_between(values, more, *between, answers);
+  answers.push_back(*between);
+  add_between(values, *between, fewer, answers);
+}
+
+/// The first and the last answer on the hull: what keeps the most that is worth keeping, and nothing.
+struct HullEnds {
+  KeepAnswer most, nothing;
+};
+HullEnds ends_of_hull(std::span<const KeepCost> values) {
+  check(values);
+  KeepAnswer nothing = answer_of(values, std::vector<bool>(values.size(), false));
+  // At a price that decides between answers of equal seconds alone.
+  double least = std::numeric_limits<double>::infinity();
+  double all = 0;
+  for (const KeepCost& value : values) {
+    if (value.seconds > 0) least = std::min(least, value.seconds);
+    all += static_cast<double>(value.bytes);
+  }
+  if (nothing.seconds == 0 || all == 0) return {.most = nothing, .nothing = nothing};
+  return {.most = answer_at(values, least / all * 1e-3), .nothing = std::move(nothing)};
 }
 
 }  // namespace
@@ -199,21 +225,19 @@ KeepAnswer cheapest_within(std::span<const KeepCost> values, std::int64_t bytes)
 }
 
 std::vector<KeepAnswer> convex_answers(std::span<const KeepCost> values) {
-  check(values);
-  const KeepAnswer nothing = answer_of(values, std::vector<bool>(values.size(), false));
-  // At a price that decides between answers of equal seconds alone.
-  double least = std::numeric_limits<double>::infinity();
-  double all = 0;
-  for (const KeepCost& value : values) {
-    if (value.seconds > 0) least = std::min(least, value.seconds);
-    all += static_cast<double>(value.bytes);
-  }
-  if (nothing.seconds == 0 || all == 0) return {nothing};
-  const KeepAnswer most = answer_at(values, least / all * 1e-3);
-  std::vector<KeepAnswer> answers{most};
-  add_between(values, most, nothing, answers);
-  if (most.bytes > nothing.bytes) answers.push_back(nothing);
+  const HullEnds ends = ends_of_hull(values);
+  std::vector<KeepAnswer> answers{ends.most};
+  add_between(values, ends.most, ends.nothing, answers);
+  if (ends.most.bytes > ends.nothing.bytes) answers.push_back(ends.nothing);
   return answers;
+}
+
+KeepAnswer convex_answer_within(std::span<const KeepCost> values, std::int64_t bytes) {
+  auto [more, fewer] = ends_of_hull(values);
+  if (more.bytes <= bytes) return more;
+  while (const std::optional<KeepAnswer> between = answer_between(values, more, fewer))
+    (between->bytes <= bytes ? fewer : more) = *between;
+  return fewer;
 }
 
 }  // namespace caldera

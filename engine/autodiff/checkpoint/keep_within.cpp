@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/autodiff/checkpoint/convex_answer.h"
 #include "engine/autodiff/checkpoint/keep_problem.h"
 #include "engine/base/error.h"
 #include "engine/graph/node.h"
@@ -26,10 +27,7 @@ std::vector<bool> chosen(std::span<const InnerValue> values, double share) {
   const std::int64_t limit = std::llround(share * static_cast<double>(total));
   const auto open = static_cast<std::size_t>(std::ranges::count_if(costs, &KeepCost::may_be_kept));
   if (open <= kMostChosenOneByOne) return cheapest_within(costs, limit).kept;
-  for (const KeepAnswer& answer : convex_answers(costs)) {  // the one that keeps the most first
-    if (answer.bytes <= limit) return answer.kept;
-  }
-  return std::vector<bool>(values.size(), false);
+  return convex_answer_within(costs, limit).kept;
 }
 
 }  // namespace

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <random>
 
+#include "engine/autodiff/checkpoint/convex_answer.h"
 #include "engine/base/error.h"
 
 namespace caldera::testing {
@@ -82,6 +84,10 @@ TEST(KeepProblem, ConvexAnswersAreTheHullOfAll) {
     const std::vector<KeepAnswer> answers = convex_answers(values);
     ASSERT_FALSE(answers.empty());
     EXPECT_EQ(answers.back().bytes, 0);
+    for (std::int64_t limit = 0; limit <= answers.front().bytes + 1; ++limit) {
+      const auto within = std::ranges::find_if(answers, [&](const auto& a) { return a.bytes <= limit; });
+      ASSERT_EQ(convex_answer_within(values, limit).kept, within->kept) << "limit " << limit;
+    }
     // Of all answers none lies below a line through two neighbours, nor beyond the first.
     for (std::uint32_t kept = 0; kept < 1U << values.size(); ++kept) {
       if (!is_allowed(values, kept)) continue;
@@ -126,6 +132,32 @@ TEST(KeepProblem, RefusesWhatHasNoOrderOrIsTooMuch) {
   EXPECT_THROW(convex_answers(circle), ValueError);
   const Values many(kMostChosenOneByOne + 1);
   EXPECT_THROW(cheapest_within(many, 1), ValueError);
+}
+
+/// A block of a network: each value is computed from one to three of the ten before it.
+TEST(KeepProblem, AThousandValuesAreAnsweredWithinASecond) {
+  std::mt19937 random(5);
+  const auto draw = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
+  Values values(1000);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = {.bytes = draw(1, 1 << 20),
+                 .seconds = 1e-6 * draw(1, 1000),
+                 .inputs = {},
+                 .is_needed = draw(0, 2) > 0,
+                 .may_be_kept = draw(0, 5) > 0};
+    for (int k = draw(1, 3); k > 0 && i > 0; --k)
+      values[i].inputs.push_back(static_cast<std::uint32_t>(i) -
+                                 static_cast<std::uint32_t>(draw(1, std::min(10, static_cast<int>(i)))));
+  }
+  std::int64_t all = 0;
+  for (const KeepCost& value : values) all += value.bytes;
+  const auto start = std::chrono::steady_clock::now();
+  const KeepAnswer half = convex_answer_within(values, all / 4);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  RecordProperty("seconds", std::to_string(took.count()));
+  EXPECT_LT(took.count(), 1);
+  EXPECT_LE(half.bytes, all / 4);
+  EXPECT_GT(half.bytes, all / 5);
 }
 
 }  // namespace
