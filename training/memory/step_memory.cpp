@@ -13,7 +13,6 @@
 #include "engine/graph/node.h"
 #include "engine/runtime/runtime.h"
 #include "training/memory/layer_problem.h"
-#include "training/memory/measured_rates.h"
 
 namespace caldera {
 namespace {
@@ -44,12 +43,11 @@ bool is_equal(const std::vector<KeepCost>& a, const std::vector<KeepCost>& b) {
 /// Builds the step once with all layers checkpointed, and reads what each computes. A layer that the step
 /// does not differentiate has no choices. Layers with equal values share their answers' work.
 std::vector<LayerChoices> read_choices(CausalLM& model, const StepGraph& build, std::size_t count) {
-  const KeepRates rates = detail::measured_rates(model.device(), model.dtype());
   std::vector<LayerChoices> choices(count);
   Layers layers(count);
   for (std::size_t i = 0; i < count; ++i) {
-    layers[i] = Keep([&layer = choices[i], rates](std::span<const InnerValue> values) {
-      layer.costs = keep_costs(values, rates);
+    layers[i] = Keep([&layer = choices[i]](std::span<const InnerValue> values) {
+      layer.costs = keep_costs(values);
       layer.names.clear();
       for (const InnerValue& value : values)
         layer.names.push_back(

@@ -26,7 +26,7 @@ LazyTensor update_parts(const StepParts& parts, std::vector<LazyTensor>& grads, 
                         double learning_rate, std::vector<LazyTensor>& outputs) {
   if (parts.scaler != nullptr) parts.scaler->unscale(grads);
   if (options.max_grad_value > 0) clip_grad_value(grads, options.max_grad_value);
-  const LazyTensor norm =
+  LazyTensor norm =
       options.max_grad_norm > 0 ? clip_grad_norm(grads, options.max_grad_norm) : global_norm(grads);
   if (parts.scaler != nullptr)
     parts.optimizer.update_if(is_finite_scalar(norm), grads, learning_rate);

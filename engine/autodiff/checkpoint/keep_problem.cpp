@@ -15,6 +15,10 @@
 namespace caldera {
 namespace {
 
+// A core with vector units and memory as most machines have them: what counts is how one stands to the other.
+constexpr double kFlopsPerSecond = 2e11;
+constexpr double kBytesPerSecond = 1e10;
+
 double bytes_of(const LazyTensor& x) {
   return static_cast<double>(x.numel()) * static_cast<double>(size_of(x.dtype()));
 }
@@ -185,7 +189,7 @@ HullEnds ends_of_hull(std::span<const KeepCost> values) {
 
 }  // namespace
 
-std::vector<KeepCost> keep_costs(std::span<const InnerValue> values, const KeepRates& rates) {
+std::vector<KeepCost> keep_costs(std::span<const InnerValue> values) {
   std::vector<KeepCost> costs;
   costs.reserve(values.size());
   for (const InnerValue& value : values) {
@@ -194,13 +198,12 @@ std::vector<KeepCost> keep_costs(std::span<const InnerValue> values, const KeepR
     const double bytes = bytes_of(value.tensor);
     // An attention is computed as one, by tiles: what it costs is counted where its result is.
     const double flops = (value.is_attention_result ? 2 : 1) * product_flops(node);
-    costs.push_back({.bytes = static_cast<std::int64_t>(bytes),
-                     .seconds = is_view || value.is_in_attention
-                                    ? 0
-                                    : flops / rates.flops_per_second + bytes / rates.bytes_per_second,
-                     .inputs = value.inputs,
-                     .is_needed = value.is_needed,
-                     .may_be_kept = !is_view && !value.is_in_attention});
+    costs.push_back(
+        {.bytes = static_cast<std::int64_t>(bytes),
+         .seconds = is_view || value.is_in_attention ? 0 : flops / kFlopsPerSecond + bytes / kBytesPerSecond,
+         .inputs = value.inputs,
+         .is_needed = value.is_needed,
+         .may_be_kept = !is_view && !value.is_in_attention});
   }
   return costs;
 }

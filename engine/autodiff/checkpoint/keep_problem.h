@@ -29,16 +29,10 @@ struct KeepAnswer {
 /// Values that are chosen from one by one: the most that cheapest_within() takes.
 inline constexpr std::size_t kMostChosenOneByOne = 24;
 
-/// Says how fast a device computes; by default, a usual one. What counts is how one rate stands to the
-/// other.
-struct KeepRates {
-  double flops_per_second = 2e11;  ///< of products, a multiply-add as two
-  double bytes_per_second = 1e10;  ///< of what element-wise work writes
-};
-
-/// The costs of a call's values: bytes of the tensors, and seconds at those rates. What shares the memory of
-/// another value (a view) takes no time and is not kept; nor is what lies inside of an attention.
-std::vector<KeepCost> keep_costs(std::span<const InnerValue> values, const KeepRates& rates = {});
+/// The costs of a call's values: bytes of the tensors, and seconds at rates of a usual device, of which 10
+/// multiply-adds take as long as to move a byte. What shares the memory of another value (a view) takes no
+/// time and is not kept; nor is what lies inside of an attention.
+std::vector<KeepCost> keep_costs(std::span<const InnerValue> values);
 
 /// Counts what it costs to keep `kept` and nothing else.
 KeepAnswer answer_of(std::span<const KeepCost> values, std::vector<bool> kept);
