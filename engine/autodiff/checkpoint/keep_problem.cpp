@@ -6,7 +6,6 @@
 #include <limits>
 #include <mutex>
 
-#include "engine/autodiff/checkpoint/convex_answer.h"
 #include "engine/autodiff/checkpoint/minimum_cut.h"
 #include "engine/base/error.h"
 #include "engine/graph/node.h"

@@ -48,4 +48,8 @@ KeepAnswer cheapest_within(std::span<const KeepCost> values, std::int64_t bytes)
 /// neighbours. Throws as above for inputs.
 std::vector<KeepAnswer> convex_answers(std::span<const KeepCost> values);
 
+/// Finds that of them which keeps the most of those that keep at most `bytes` (0 or more): it halves the
+/// hull, and so solves a few minimum cuts instead of one for each answer. Throws as convex_answers() does.
+KeepAnswer convex_answer_within(std::span<const KeepCost> values, std::int64_t bytes);
+
 }  // namespace caldera

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/autodiff/checkpoint/convex_answer.h"
 #include "engine/autodiff/checkpoint/keep_problem.h"
 #include "engine/base/error.h"
 #include "engine/graph/node.h"

@@ -8,7 +8,6 @@
 #include <limits>
 #include <random>
 
-#include "engine/autodiff/checkpoint/convex_answer.h"
 #include "engine/base/error.h"
 
 namespace caldera::testing {
