@@ -69,7 +69,7 @@ class EvaluateCommand : public Command {
     const TokenDataset data(files, *tokenizer, data_.dataset_options(seq_len));
     check_fits(data, config);
     check_fits(data, *objective);
-    load_weights(*model, model_, adapter_, DType::f32, halves_for_inference(device));
+    load_weights(*model, model_, adapter_);
     const std::unique_ptr<CausalLM> second = reference_.load(*model, DType::f32);
     const ObjectiveModels models(*model, second.get(), tokenizer);
     if (objective->needs_reference()) models.require_reference(objective->name());

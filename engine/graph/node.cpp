@@ -166,7 +166,7 @@ void Node::mend(std::span<NodePtr> inputs) {
 
 void Node::keep_history(std::size_t nodes, std::uint64_t bytes, std::uint32_t depth) {
   result_->depth = depth;
-  if (is_optional_value()) HistoryList::remove(*result_->kept);  // it is asked for now, and stays
+  if (is_optional_value()) HistoryList::remove(*result_->kept);  // asked for, it does not go any more
   if (result_->kept == nullptr) result_->kept = std::make_unique<KeptHistory>();
   is_kept_.store(true, std::memory_order_release);  // and stays: who finds the node in the list may own it
   HistoryList::add(*result_->kept, *this, nodes, bytes);

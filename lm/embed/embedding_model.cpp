@@ -45,8 +45,7 @@ bool is_embedding_model(const std::filesystem::path& path) {
 EmbeddingModel EmbeddingModel::from_pretrained(const std::filesystem::path& dir, Device device, DType dtype) {
   SentenceModules modules = SentenceModules::from_folder(dir);
   std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(dir);
-  return {load_text_model(dir, device, dtype, halves_for_inference(device)), std::move(tokenizer),
-          std::move(modules)};
+  return {load_text_model(dir, device, dtype), std::move(tokenizer), std::move(modules)};
 }
 
 void EmbeddingModel::read_dense() {
