@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "engine/device/cpu_threads.h"
 #include "ops/random/uniform_normal.h"
 
 namespace caldera::bench {
+
+ThreadScope::ThreadScope(int threads) : before_(cpu_threads()) { set_cpu_threads(threads); }
+ThreadScope::~ThreadScope() { set_cpu_threads(before_); }
 
 LazyTensor random_input(const Shape& shape, std::uint64_t seed, Device device, double scale, DType dtype) {
   const LazyTensor values = random_normal(shape, seed, DType::f32, device);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "benches/yardstick.h"
 #include "engine/graph/lazy_tensor.h"
 
 namespace caldera::bench {
@@ -27,6 +28,9 @@ struct Work {
   std::function<void()> run;
   /// Before each iteration, not timed. Only for iterations that are long beside a clock's reading.
   std::function<void()> before;
+  /// Bytes that an iteration reads and writes at the least, where that is known only now: instead of the
+  /// case's.
+  double bytes = 0;
   /// Another way to the same result, measured in turns with this one, and its name among the peers.
   std::function<void()> rival;
   std::string rival_name;
@@ -43,6 +47,14 @@ struct Case {
   double flops = 0;
   /// Operations in one iteration, where the time of one of them is what is asked for.
   int operations = 1;
+  /// Counts the tokens of an iteration, where tokens a second are what is asked for, and what the rate is a
+  /// share of. 0: none.
+  double tokens = 0;
+  Yardstick yardstick = Yardstick::none;
+  /// Counts the threads of the CPU that it runs with; 0: as many as the program may use.
+  int threads = 0;
+  /// Whether it runs only where --filter asks for it.
+  bool on_request = false;
   /// A fixed bound on the time of one iteration, from the project's aims; 0: none.
   double bound_us = 0;
   /// The ratio to the peer (to the rival, where the case has one) that the project aims at; 0: none.
@@ -50,6 +62,18 @@ struct Case {
   /// Says what benches/torch_worker.py is asked to run; null: there is nothing to compare with.
   nlohmann::json peer;
   std::function<Work(Device)> make;
+};
+
+/// Holds the number of threads that kernels may use, while it lives.
+class ThreadScope {
+ public:
+  explicit ThreadScope(int threads);
+  ~ThreadScope();
+  ThreadScope(const ThreadScope&) = delete;
+  ThreadScope& operator=(const ThreadScope&) = delete;
+
+ private:
+  int before_;
 };
 
 /// A leaf of normally distributed values, evaluated.

@@ -73,6 +73,7 @@ double best_seconds(int threads, int rounds, const std::function<std::function<v
 }
 
 std::atomic<float> sink = 0;  // keeps the loops' results alive
+std::atomic<std::int32_t> integer_sink = 0;
 
 // Short enough for some round to pass undisturbed, long enough for the threads to overlap.
 constexpr double kBytesPerRound = 64e6;
@@ -80,7 +81,12 @@ constexpr int kRounds = 8;
 constexpr int kPeakRounds = 40;
 constexpr double kLongEnough = 0.5;  // seconds
 
-double measured_bandwidth(const Loops& loops, double working_set, int threads) {
+struct Rates {  // GB/s
+  double read = 0;
+  double best = 0;
+};
+
+Rates measured_bandwidth(const Loops& loops, double working_set, int threads) {
   const auto turns = static_cast<int>(std::clamp(kBytesPerRound / working_set, 1.0, 20'000.0));
   // Multiples of 64 floats, as the loops want them.
   const std::size_t all = static_cast<std::size_t>(working_set / threads / sizeof(float)) / 192 * 192;
@@ -99,15 +105,16 @@ double measured_bandwidth(const Loops& loops, double working_set, int threads) {
       for (int i = 0; i < turns; ++i) loops.triad(a->data(), b->data(), c->data(), third);
     };
   });
-  return f32_bytes(static_cast<double>(all)) * threads * turns / std::min(read, triad) / 1e9;
+  const double gb = f32_bytes(static_cast<double>(all)) * threads * turns / 1e9;
+  return {gb / read, gb / std::min(read, triad)};
 }
 
-double measured_peak(const Loops& loops, int threads) {
+/// Of a loop of operations in registers, in units of 1e9 a second.
+double measured_peak(const std::function<void(std::int64_t)>& run, std::int64_t per_turn, int threads) {
   constexpr std::int64_t kTurns = 500'000;
-  const double seconds = best_seconds(threads, kPeakRounds, [&]() -> std::function<void()> {
-    return [&loops] { sink = loops.multiply_add(kTurns); };
-  });
-  return static_cast<double>(kTurns * loops.flops_per_turn) * threads / seconds / 1e9;
+  const double seconds =
+      best_seconds(threads, kPeakRounds, [&]() -> std::function<void()> { return [&run] { run(kTurns); }; });
+  return static_cast<double>(kTurns * per_turn) * threads / seconds / 1e9;
 }
 
 /// The best of a few runs of a lazy graph, in seconds; of fewer where they take long.
@@ -143,9 +150,17 @@ Limits Limits::measure_cpu() {
   limits.method_ = "the program's own loops: the better of reading and a triad; multiply-adds in registers";
   for (const double kib : {32.0, 128.0, 512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0, 32768.0, 131072.0}) {
     const double bytes = kib * 1024 * threads;
-    limits.bandwidth_.push_back({bytes, measured_bandwidth(loops, bytes, threads)});
+    const Rates rates = measured_bandwidth(loops, bytes, threads);
+    limits.bandwidth_.push_back({bytes, rates.best});
+    limits.read_bandwidth_.push_back({bytes, rates.read});
   }
-  limits.gflop_per_s_ = measured_peak(loops, threads);
+  limits.gflop_per_s_ = measured_peak([&](std::int64_t turns) { sink = loops.multiply_add(turns); },
+                                      loops.flops_per_turn, threads);
+  if (const IntegerLoop integers = widest_integer_loop(); integers.multiply_add != nullptr) {
+    limits.integer_gop_per_s_ =
+        measured_peak([&](std::int64_t turns) { integer_sink = integers.multiply_add(turns); },
+                      integers.operations_per_turn, threads);
+  }
   return limits;
 }
 
@@ -159,6 +174,7 @@ Limits Limits::measure_device(Device device, std::span<const DType> types) {
     best = std::max(best, bytes / best_run([&] { return x + 1.0; }) / 1e9);
   }
   limits.bandwidth_.push_back({f32_bytes(2.0 * (16 << 20)), best});
+  limits.read_bandwidth_ = limits.bandwidth_;
   limits.gflop_per_s_ = product_peak(device, DType::f32);
   for (const DType type : types)
     if (is_half(type) && backend(device).supports(type) && !limits.gflop_per_s_of_.contains(type))
@@ -168,19 +184,21 @@ Limits Limits::measure_device(Device device, std::span<const DType> types) {
 
 Limits Limits::measure(Device device, std::span<const DType> types) {
   Limits limits = device.kind == DeviceKind::cpu ? measure_cpu() : measure_device(device, types);
-  // A small set that was disturbed is still no slower than a larger one.
-  for (std::size_t i = limits.bandwidth_.size(); i-- > 1;) {
-    Bandwidth& smaller = limits.bandwidth_[i - 1];
-    smaller.gb_per_s = std::max(smaller.gb_per_s, limits.bandwidth_[i].gb_per_s);
-  }
+  never_slower(limits.bandwidth_);
+  never_slower(limits.read_bandwidth_);
   return limits;
 }
 
-double Limits::bandwidth_for(double bytes) const {
-  const auto above = std::find_if(bandwidth_.begin(), bandwidth_.end(),
-                                  [&](const Bandwidth& measured) { return measured.bytes > bytes; });
-  if (above == bandwidth_.begin()) return bandwidth_.front().gb_per_s;
-  if (above == bandwidth_.end()) return bandwidth_.back().gb_per_s;
+/// A small set that was disturbed is still no slower than a larger one.
+void Limits::never_slower(std::vector<Bandwidth>& measured) {
+  for (std::size_t i = measured.size(); i-- > 1;)
+    measured[i - 1].gb_per_s = std::max(measured[i - 1].gb_per_s, measured[i].gb_per_s);
+}
+
+double Limits::bandwidth_for(const std::vector<Bandwidth>& measured, double bytes) {
+  const auto above = std::ranges::find_if(measured, [&](const Bandwidth& b) { return b.bytes > bytes; });
+  if (above == measured.begin()) return measured.front().gb_per_s;
+  if (above == measured.end()) return measured.back().gb_per_s;
   const Bandwidth& below = *(above - 1);
   const double share = std::log(bytes / below.bytes) / std::log(above->bytes / below.bytes);
   return below.gb_per_s + share * (above->gb_per_s - below.gb_per_s);
@@ -190,18 +208,39 @@ std::optional<double> Limits::limit_us(double bytes, double flops, DType dtype) 
   if (bytes <= 0 && flops <= 0) return std::nullopt;
   const auto own = gflop_per_s_of_.find(dtype);
   const double gflop_per_s = own != gflop_per_s_of_.end() ? own->second : gflop_per_s_;
-  return std::max(bytes / bandwidth_for(bytes) / 1e3, flops / gflop_per_s / 1e3);
+  return std::max(bytes / bandwidth_for(bandwidth_, bytes) / 1e3, flops / gflop_per_s / 1e3);
+}
+
+std::optional<double> Limits::share(Yardstick yardstick, double bytes, double flops, double us) const {
+  switch (yardstick) {
+    case Yardstick::read_bandwidth:
+      return bytes / us / 1e3 / bandwidth_for(read_bandwidth_, bytes);
+    case Yardstick::float_products:
+      return flops / us / 1e3 / gflop_per_s_;
+    case Yardstick::integer_products:
+      return flops / us / 1e3 / integer_gop_per_s_.value_or(gflop_per_s_);
+    case Yardstick::none:
+      break;
+  }
+  return std::nullopt;
+}
+
+nlohmann::ordered_json Limits::to_json(const std::vector<Bandwidth>& measured) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const Bandwidth& b : measured)
+    list.push_back({{"bytes", b.bytes}, {"gb_per_s", std::round(b.gb_per_s * 10) / 10}});
+  return list;
 }
 
 nlohmann::ordered_json Limits::to_json() const {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const Bandwidth& b : bandwidth_)
-    list.push_back({{"bytes", b.bytes}, {"gb_per_s", std::round(b.gb_per_s * 10) / 10}});
   nlohmann::ordered_json own = nlohmann::ordered_json::object();
   for (const auto& [type, rate] : gflop_per_s_of_) own[std::string(name(type))] = std::round(rate * 10) / 10;
-  return {{"bandwidth", list},
+  return {{"bandwidth", to_json(bandwidth_)},
+          {"read_bandwidth", to_json(read_bandwidth_)},
           {"gflop_per_s", std::round(gflop_per_s_ * 10) / 10},
           {"gflop_per_s_of", own},
+          {"integer_gop_per_s", integer_gop_per_s_ ? nlohmann::ordered_json(std::round(*integer_gop_per_s_))
+                                                   : nlohmann::ordered_json(nullptr)},
           {"method", method_}};
 }
 

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "benches/yardstick.h"
 #include "engine/tensor/device.h"
 #include "engine/tensor/dtype.h"
 
@@ -16,7 +17,8 @@ class Limits {
  public:
   /// Measures, for about a second. On the CPU with plain loops of this program's own, over as many threads
   /// as the engine may use: reading and a triad at sizes from the L1 caches to memory, and chains of
-  /// multiply-adds in registers. On other devices with the engine's largest copies and products, so a limit
+  /// multiply-adds in registers, of floats and of integers of 8 bits. On other devices with the engine's
+  /// largest copies and products, so a limit
   /// there says no more than what the engine itself reached; products are measured in f32 and in those of
   /// `types` that have 16 bits and that the device has.
   static Limits measure(Device device, std::span<const DType> types);
@@ -25,8 +27,12 @@ class Limits {
   /// without either.
   std::optional<double> limit_us(double bytes, double flops, DType dtype) const;
 
-  /// {"bandwidth":[{"bytes","gb_per_s"}],"gflop_per_s","gflop_per_s_of":{"float16"},"method"}; the rates of
-  /// types whose own was measured
+  /// Which share of the yardstick's rate bytes that are read, or operations, are, that take so long. Integers
+  /// are measured against floats where no rate of theirs was measured. Nothing for Yardstick::none.
+  std::optional<double> share(Yardstick yardstick, double bytes, double flops, double us) const;
+
+  /// {"bandwidth":[{"bytes","gb_per_s"}],"read_bandwidth":[…],"gflop_per_s","gflop_per_s_of":{"float16"},
+  /// "integer_gop_per_s","method"}; the rates of types whose own was measured, null without one of integers
   nlohmann::ordered_json to_json() const;
 
  private:
@@ -34,15 +40,19 @@ class Limits {
     double bytes = 0;  // working set
     double gb_per_s = 0;
   };
+  static void never_slower(std::vector<Bandwidth>& measured);
+  static nlohmann::ordered_json to_json(const std::vector<Bandwidth>& measured);
   static Limits measure_cpu();
   static Limits measure_device(Device device, std::span<const DType> types);
   /// Between two measured sizes the proportional share of both, on a logarithmic scale: part of such a set
   /// is in the faster memory.
-  double bandwidth_for(double bytes) const;
+  static double bandwidth_for(const std::vector<Bandwidth>& measured, double bytes);
 
-  std::vector<Bandwidth> bandwidth_;  // rising in bytes
-  double gflop_per_s_ = 0;            // of f32, and of every type that has none of its own
+  std::vector<Bandwidth> bandwidth_;       // the better of reading and a triad; rising in bytes
+  std::vector<Bandwidth> read_bandwidth_;  // reading alone
+  double gflop_per_s_ = 0;                 // of f32, and of every type that has none of its own
   std::map<DType, double> gflop_per_s_of_;
+  std::optional<double> integer_gop_per_s_;
   const char* method_ = "";
 };
 

@@ -1,5 +1,9 @@
 #include "benches/loops.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace caldera::bench {
 namespace {
 
@@ -53,6 +57,32 @@ CALDERA_BENCH_LOOPS(plain, 16, __attribute__((noinline)))
 #if defined(__x86_64__)
 CALDERA_BENCH_LOOPS(avx2, 32, __attribute__((target("avx2,fma"), noinline)))
 CALDERA_BENCH_LOOPS(avx512, 64, __attribute__((target("avx512f,fma"), noinline)))
+
+// Ten chains, as above.
+constexpr int kChains = 10;
+
+__attribute__((target("avx512f,avx512vnni"), noinline)) std::int32_t integers_avx512(std::int64_t turns) {
+  const __m512i k = _mm512_set1_epi8(1);
+  __m512i a[kChains] = {};
+  for (std::int64_t turn = 0; turn < turns; ++turn)
+    for (__m512i& chain : a) chain = _mm512_dpbusd_epi32(chain, k, k);
+  for (int i = 1; i < kChains; ++i) a[0] = _mm512_add_epi32(a[0], a[i]);
+  return _mm_cvtsi128_si32(_mm512_castsi512_si128(a[0]));
+}
+
+__attribute__((target("avx2"), noinline)) std::int32_t integers_avx2(std::int64_t turns) {
+  const __m256i ones = _mm256_set1_epi16(1);
+  __m256i a[kChains] = {};
+  __m256i k = _mm256_set1_epi8(1);
+  for (std::int64_t turn = 0; turn < turns; ++turn) {
+    for (__m256i& chain : a) {
+      chain = _mm256_add_epi32(chain, _mm256_madd_epi16(_mm256_maddubs_epi16(k, k), ones));
+      asm volatile("" : "+x"(k));  // else the product is formed once, and not at all in the loop
+    }
+  }
+  for (int i = 1; i < kChains; ++i) a[0] = _mm256_add_epi32(a[0], a[i]);
+  return _mm_cvtsi128_si32(_mm256_castsi256_si128(a[0]));
+}
 #endif
 
 }  // namespace
@@ -63,6 +93,15 @@ Loops widest_loops() {
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return avx2::kLoops;
 #endif
   return plain::kLoops;
+}
+
+IntegerLoop widest_integer_loop() {
+#if defined(__x86_64__)
+  constexpr std::int64_t kPerByte = 2;  // a product and a sum
+  if (__builtin_cpu_supports("avx512vnni")) return {integers_avx512, kChains * 64 * kPerByte};
+  if (__builtin_cpu_supports("avx2")) return {integers_avx2, kChains * 32 * kPerByte};
+#endif
+  return {};
 }
 
 }  // namespace caldera::bench

@@ -20,4 +20,14 @@ struct Loops {
 /// With the widest vectors that this core has.
 Loops widest_loops();
 
+/// Products of integers of 8 bits, summed in 32.
+struct IntegerLoop {
+  /// So many turns of independent ones in registers; null where no such instructions of the core are known.
+  std::int32_t (*multiply_add)(std::int64_t turns) = nullptr;
+  std::int64_t operations_per_turn = 0;
+};
+
+/// With the instructions that do most of them at once: AVX-512 VNNI, or AVX2.
+IntegerLoop widest_integer_loop();
+
 }  // namespace caldera::bench

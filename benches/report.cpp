@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -53,7 +54,35 @@ struct Column {
   std::function<std::string(const Result&)> text;
 };
 
-const std::vector<Column>& columns() {
+/// Of rows that count tokens.
+const std::vector<Column>& token_columns() {
+  static const std::vector<Column> kAll{
+      {"tokens/s", [](const Result& r) { return short_number(r.tokens_per_s); }},
+      {"spread", [](const Result& r) { return fmt::format("{:.0f} %", 100 * r.spread); }},
+      {"share",
+       [](const Result& r) {
+         return r.share ? fmt::format("{:.0f} % of {}", 100 * *r.share, r.share_of) : std::string("-");
+       }},
+      {"total us", [](const Result& r) { return short_number(r.total_us); }},
+      {"device us", [](const Result& r) { return short_number(r.device_us); }},
+      {"GB/s", [](const Result& r) { return short_number(r.gb_per_s); }},
+      {"GFLOP/s", [](const Result& r) { return short_number(r.gflop_per_s); }},
+      {"peer tokens/s",
+       [](const Result& r) {
+         const auto* peer = find_peer(r, false);
+         return peer != nullptr ? short_number(1e6 * r.tokens / peer->us) : std::string("-");
+       }},
+      {"of peer's",
+       [](const Result& r) {
+         const auto* peer = find_peer(r, false);
+         return peer != nullptr ? fmt::format("{:.2f}", peer->us / r.total_us) : std::string("-");
+       }},
+  };
+  return kAll;
+}
+
+const std::vector<Column>& columns(std::span<const Result> results) {
+  if (std::ranges::all_of(results, [](const Result& r) { return r.tokens > 0; })) return token_columns();
   static const std::vector<Column> kAll{
       {"total us", [](const Result& r) { return short_number(r.total_us); }},
       {"spread", [](const Result& r) { return fmt::format("{:.0f} %", 100 * r.spread); }},
@@ -90,15 +119,15 @@ std::string remark(const Result& r) {
 std::string markdown_table(std::span<const Result> results, std::string_view suite) {
   std::string text = fmt::format("### {}\n\n| case |", suite);
   std::string rule = "|---|";
-  for (const Column& column : columns()) {
+  const std::vector<Column>& shown = columns(results);
+  for (const Column& column : shown) {
     text += fmt::format(" {} |", column.title);
     rule += "---:|";
   }
   text += "\n" + rule + "\n";
   for (const Result& r : results) {
-    if (!r.name.starts_with(fmt::format("{}/", suite))) continue;
     text += fmt::format("| {}{} |", r.name.substr(suite.size() + 1), remark(r));
-    for (const Column& column : columns()) text += fmt::format(" {} |", column.text(r));
+    for (const Column& column : shown) text += fmt::format(" {} |", column.text(r));
     text += "\n";
   }
   return text + "\n";
@@ -146,6 +175,10 @@ nlohmann::ordered_json to_json(const Result& r) {
           {"limit_us", number_or_null(r.limit_us)},
           {"gb_per_s", number_or_null(r.gb_per_s)},
           {"gflop_per_s", number_or_null(r.gflop_per_s)},
+          {"tokens_per_s", number_or_null(r.tokens_per_s)},
+          {"share", number_or_null(r.share)},
+          {"share_of", r.share ? nlohmann::ordered_json(r.share_of) : nlohmann::ordered_json(nullptr)},
+          {"threads", r.threads},
           {"peers", peers},
           {"ratio", ratios},
           {"peer_details", details},
@@ -164,19 +197,19 @@ std::string to_table(std::span<const Result> results) {
     name_width = std::max(name_width, names.back().size());
   }
   std::vector<std::size_t> widths;
-  for (const Column& column : columns()) {
+  const std::vector<Column>& shown = columns(results);
+  for (const Column& column : shown) {
     std::size_t width = std::string_view(column.title).size();
     for (const Result& r : results) width = std::max(width, column.text(r).size());
     widths.push_back(width);
   }
   std::string text = fmt::format("{:<{}}", "name", name_width);
-  for (std::size_t k = 0; k < widths.size(); ++k)
-    text += fmt::format("  {:>{}}", columns()[k].title, widths[k]);
+  for (std::size_t k = 0; k < widths.size(); ++k) text += fmt::format("  {:>{}}", shown[k].title, widths[k]);
   text += "\n";
   for (std::size_t i = 0; i < results.size(); ++i) {
     text += fmt::format("{:<{}}", names[i], name_width);
     for (std::size_t k = 0; k < widths.size(); ++k)
-      text += fmt::format("  {:>{}}", columns()[k].text(results[i]), widths[k]);
+      text += fmt::format("  {:>{}}", shown[k].text(results[i]), widths[k]);
     text += "\n";
   }
   return text;
@@ -200,9 +233,11 @@ void write_markdown(const std::filesystem::path& file, std::span<const Result> r
   const std::size_t begin = text.find(kBegin);
   const std::size_t end = text.find(kEnd);
   std::string tables = "\n" + describe(environment);
-  for (const char* suite : {"seeds", "ops", "train"}) {
-    const auto in_suite = [&](const Result& r) { return r.name.starts_with(fmt::format("{}/", suite)); };
-    if (std::any_of(results.begin(), results.end(), in_suite)) tables += markdown_table(results, suite);
+  for (const char* suite : {"seeds", "ops", "train", "decode"}) {
+    std::vector<Result> own;
+    std::ranges::copy_if(results, std::back_inserter(own),
+                         [&](const Result& r) { return r.name.starts_with(fmt::format("{}/", suite)); });
+    if (!own.empty()) tables += markdown_table(own, suite);
   }
   const std::size_t after = begin + std::string_view(kBegin).size();
   text.replace(after, end - after, tables);

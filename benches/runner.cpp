@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "benches/clock.h"
+#include "engine/device/cpu_threads.h"
 #include "engine/explain/records.h"
 #include "engine/runtime/profiler.h"
 #include "engine/runtime/runtime.h"
@@ -20,6 +21,8 @@ namespace {
 constexpr std::int64_t kMaxIterations = 1'000'000;
 // Passes beside the timed one, for submit and device time, take this share of it.
 constexpr std::int64_t kSideShare = 5;
+// Iterations of so many seconds need no other one before them, and the device's time of one says enough.
+constexpr double kLong = 0.2;
 // OpenMP threads of the one that ran before spin for so long; they must not take cores from the next.
 constexpr std::chrono::milliseconds kSettle{5};
 
@@ -75,6 +78,7 @@ class Runner {
       spent += seconds;
     }
     iterations_ = iterations_for(best);
+    is_long_ = best > kLong;
     if (work_.rival) {
       work_.rival();
       const Clock::time_point begin = Clock::now();
@@ -105,6 +109,8 @@ class Runner {
     seconds_ = std::move(collector.seconds);
   }
 
+  double bytes() const { return work_.bytes > 0 ? work_.bytes : case_.bytes; }
+
   Result result() const {
     Result r;
     r.name = case_.name;
@@ -120,7 +126,10 @@ class Runner {
     if (!device_seconds_.empty()) r.device_us = statistic(device_seconds_).median * 1e6;
     if (case_.bound_us > 0) r.bound_us = case_.bound_us;
     if (case_.aim_ratio > 0) r.aim_ratio = case_.aim_ratio;
-    if (case_.bytes > 0) r.gb_per_s = case_.bytes / total.median / 1e9;
+    if (bytes() > 0) r.gb_per_s = bytes() / total.median / 1e9;
+    if (case_.tokens > 0) r.tokens_per_s = case_.tokens / total.median;
+    r.tokens = case_.tokens;
+    r.threads = case_.threads > 0 ? case_.threads : cpu_threads();
     if (case_.flops > 0) r.gflop_per_s = case_.flops / total.median / 1e9;
     if (!rival_seconds_.empty()) {
       const Statistic rival = statistic(rival_seconds_);
@@ -154,7 +163,7 @@ class Runner {
   void repetition(benchmark::State& state) {
     try {
       std::this_thread::sleep_for(kSettle);
-      iterate();
+      if (!is_long_) iterate();
       // Work that must be prepared is timed without the preparation.
       if (work_.before) {
         for ([[maybe_unused]] auto _ : state) {
@@ -168,7 +177,7 @@ class Runner {
       }
       const std::int64_t side = std::max<std::int64_t>(1, iterations_ / kSideShare);
       measure_submit(side);
-      measure_device(side);
+      if (!is_long_ || device_seconds_.empty()) measure_device(side);
       if (work_.rival) {
         std::this_thread::sleep_for(kSettle);
         work_.rival();
@@ -222,6 +231,7 @@ class Runner {
   const Options& options_;
   std::optional<Peer::Case> peer_case_;
   std::int64_t iterations_ = 1;
+  bool is_long_ = false;
   std::int64_t rival_iterations_ = 1;
   std::int64_t peer_iterations_ = 1;
   double first_seconds_ = 0;
@@ -243,7 +253,9 @@ Result run_case(const Case& c, Device device, const Limits& limits, Peer* peer, 
   runner.run();
   Result result = runner.result();
   result.device = device.to_string();
-  result.limit_us = limits.limit_us(c.bytes, c.flops, c.dtype);
+  result.limit_us = limits.limit_us(runner.bytes(), c.flops, c.dtype);
+  result.share = limits.share(c.yardstick, runner.bytes(), c.flops, result.total_us);
+  result.share_of = name(c.yardstick);
   return result;
 }
 

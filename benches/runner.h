@@ -40,6 +40,13 @@ struct Result {
   std::optional<double> aim_ratio;
   std::optional<double> gb_per_s;
   std::optional<double> gflop_per_s;
+  std::optional<double> tokens_per_s;
+  double tokens = 0;  // of an iteration
+  /// Which share of what the machine can do the rate is, and what that is: "read bandwidth", "peak of
+  /// floats", "peak of integers".
+  std::optional<double> share;
+  std::string share_of;
+  int threads = 0;  // of the CPU
   int operations = 1;
   std::int64_t iterations = 0;  // a repetition
   struct PeerFigure {

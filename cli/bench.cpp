@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <regex>
@@ -34,12 +35,16 @@ class BenchCommand : public Command {
 
  protected:
   void add_options(Arguments& args) override {
-    args.option("--suite", suite_,
-                "seeds, ops, train, graph, all of these; or lavapipe: those of them that ggml was measured "
-                "on there")
+    args.option(
+            "--suite", suite_,
+            "seeds, ops, train, graph, all of these; decode: tokens a second of models of random weights; or "
+            "lavapipe: those cases that ggml was measured on there")
         .show_default()
-        .one_of({"seeds", "ops", "train", "graph", "lavapipe", "all"});
-    args.option("--filter", filter_, "Only the cases whose name has a match of this regular expression")
+        .one_of({"seeds", "ops", "train", "graph", "decode", "lavapipe", "all"});
+    args.option(
+            "--filter", filter_,
+            "Only the cases whose name has a match of this regular expression; most of decode's run where it "
+            "asks for them alone")
         .type_name("RE");
     args.option("--repetitions", repetitions_, "Repetitions of each case, of which the median is taken")
         .type_name("N")
@@ -75,7 +80,8 @@ class BenchCommand : public Command {
 
 #if CALDERA_HAS_BENCHMARK
 
-std::vector<bench::Case> cases_of(const std::string& suite, const std::string& filter) {
+/// Those to run, or, with `list`, to name.
+std::vector<bench::Case> cases_of(const std::string& suite, const std::string& filter, bool list) {
   std::vector<bench::Case> cases;
   const auto add = [&](const char* name, std::vector<bench::Case> (*make)()) {
     if (suite != "all" && suite != name) return;
@@ -86,7 +92,11 @@ std::vector<bench::Case> cases_of(const std::string& suite, const std::string& f
   add("train", bench::train_suite);
   add("graph", bench::graph_suite);
   if (suite == "lavapipe") cases = bench::lavapipe_suite();
-  if (filter.empty()) return cases;
+  if (suite == "decode") cases = bench::decode_suite();
+  if (filter.empty()) {
+    if (!list) std::erase_if(cases, [](const bench::Case& c) { return c.on_request; });
+    return cases;
+  }
   try {
     const std::regex pattern(filter, std::regex::ECMAScript);
     std::erase_if(cases, [&](const bench::Case& c) { return !std::regex_search(c.name, pattern); });
@@ -142,7 +152,7 @@ nlohmann::ordered_json describe_environment(Device device) {
 }
 
 void BenchCommand::run() {
-  const std::vector<bench::Case> cases = cases_of(suite_, filter_);
+  const std::vector<bench::Case> cases = cases_of(suite_, filter_, list_);
   if (list_) {
     nlohmann::ordered_json names = nlohmann::ordered_json::array();
     for (const bench::Case& c : cases) names.push_back(c.name);
@@ -158,8 +168,21 @@ void BenchCommand::run() {
   std::vector<DType> types;
   types.reserve(cases.size());
   for (const bench::Case& c : cases) types.push_back(c.dtype);
-  const bench::Limits limits = bench::Limits::measure(device, types);
-  environment["limits"] = limits.to_json();
+  // By threads: of the CPU, a part of which has limits of its own.
+  std::map<int, bench::Limits> limits;
+  const auto threads_of = [&](const bench::Case& c) {
+    return c.threads > 0 && device.kind == DeviceKind::cpu ? c.threads : cpu_threads();
+  };
+  limits.emplace(cpu_threads(), bench::Limits::measure(device, types));
+  environment["limits"] = limits.at(cpu_threads()).to_json();
+  for (const bench::Case& c : cases) {
+    const int threads = threads_of(c);
+    if (limits.contains(threads)) continue;
+    const bench::ThreadScope scope(threads);
+    const bench::Limits& measured =
+        limits.emplace(threads, bench::Limits::measure(device, types)).first->second;
+    environment["limits_of_threads"][std::to_string(threads)] = measured.to_json();
+  }
   environment["repetitions"] = repetitions_;
   environment["repetition_ms"] = repetition_ms_;
 
@@ -188,7 +211,7 @@ void BenchCommand::run() {
       continue;
     }
     try {
-      results.push_back(bench::run_case(cases[i], device, limits, beside, options,
+      results.push_back(bench::run_case(cases[i], device, limits.at(threads_of(cases[i])), beside, options,
                                         [this](const std::string& line) { note("bench: " + line); }));
     } catch (const std::exception& error) {
       // The others' figures are worth having.

@@ -112,6 +112,42 @@ expect_exit 0 $bench --filter 'seeds/softmax/lazy/1x1024$' --json \
 [ "$(result results/0/peers)" = "{}" ] || fail "figures of a peer that died"
 grep -q 'cannot run it' "$work/stderr" || fail "nothing says that the peer died"
 
+# Tokens a second: models of random weights, in files that are gone afterwards. Shares are those of rates that the
+# environment has, for each number of threads.
+"$CALDERA_BIN" bench --suite decode --list >"$work/decode" 2>/dev/null
+for type in f32 f16 bf16 q8_0 q4_0 q4_k; do
+  for row in prefill/128 prefill/512 token/0/x1 token/0/x16 token/2048/x4; do
+    for model in 110M 1.2B; do
+      grep -qx "decode/$model/$type/$row/t1" "$work/decode" || fail "no row $model/$type/$row"
+    done
+  done
+done
+mkdir "$work/temporary"
+expect_exit 0 env TMPDIR="$work/temporary" OMP_NUM_THREADS=2 $bench --suite decode --json \
+  --filter '^decode/stories260K/(f32/prefill/128/t1|q8_0/token/0/x1/t1|q4_0/token/0/x4/t2)$'
+[ "$(ls -A "$work/temporary")" = "" ] || fail "files of models are left"
+for i in 0 1 2; do
+  case $(result results/$i/name) in
+    decode/stories260K/f32/prefill/128/t1) tokens=128 threads=1 of="peak of floats" ;;
+    decode/stories260K/q8_0/token/0/x1/t1) tokens=1 threads=1 of="read bandwidth" one=$i ;;
+    decode/stories260K/q4_0/token/0/x4/t2) tokens=4 threads=2 of="read bandwidth" ;;
+    *) fail "another row ran" ;;
+  esac
+  close "$(result results/$i/tokens_per_s)" \
+    "$(awk -v n=$tokens -v t="$(result results/$i/total_us)" 'BEGIN { print 1e6 * n / t }')" "tokens a second"
+  [ "$(result results/$i/share_of)" = "$of" ] || fail "row $i: a share of something else"
+  awk -v x="$(result results/$i/share)" 'BEGIN { exit !(x > 0 && x < 2) }' || fail "row $i: its share is $(result results/$i/share)"
+  [ "$(result results/$i/threads)" = $threads ] || fail "row $i: of another number of threads"
+done
+for field in limits/read_bandwidth limits_of_threads/1/read_bandwidth limits_of_threads/1/gflop_per_s; do
+  [ "$(result "environment/$field")" != null ] || fail "the environment lacks $field"
+done
+# 204 thousand weights of 8 bits and their scales; one matrix a layer, whose rows are no blocks, in f16; norms are floats.
+weights=$(awk -v t="$(result results/$one/total_us)" -v g="$(result results/$one/gb_per_s)" 'BEGIN { print g * t * 1e3 }')
+close "$weights" 329952 "bytes that a token reads"
+expect_exit 1 env TMPDIR="$work/nowhere" $bench --suite decode --filter '^decode/stories260K/f32/prefill/128/t1$'
+grep -q TMPDIR "$work/stderr" || fail "nothing says what to do where there is no room"
+
 # Tables: aligned on standard output, and in a file between its marks.
 printf 'before\n<!-- bench:begin -->\nold\n<!-- bench:end -->\nafter\n' >"$work/page.md"
 expect_exit 0 $bench --filter 'seeds/graph/replay/8$' --peer ". $work/peer.sh" --markdown "$work/page.md"
