@@ -23,7 +23,7 @@ struct TokenReport {
 
 /// Reports the log-softmax of logits at `id` and at the `top` most likely tokens. Give it the model's logits
 /// as they are: what sampling does to them is not part of what the model says (vLLM's "raw_logprobs"). Throws
-/// ValueError where there are no logits, or `id` is outside of them.
+/// ValueError where no logit is finite, one is NaN or +infinity, or `id` is outside of them.
 TokenReport report_token(std::span<const float> logits, std::int32_t id, std::size_t top);
 
 }  // namespace caldera

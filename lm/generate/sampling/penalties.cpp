@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <unordered_map>
-#include <unordered_set>
+#include <utility>
+
+#include "lm/generate/sampling/logit_rows.h"
 
 namespace caldera {
 namespace {
@@ -20,28 +20,36 @@ float penalised(float logit, double result) {
   return static_cast<float>(std::isfinite(logit) ? std::clamp(result, -kMost, kMost) : result);
 }
 
+/// Calls change(logit, count) once for each id of the logits that `ids` have, with the times that they do.
+template <class Change>
+void for_each_distinct(std::span<float> logits, std::span<const std::int32_t> ids, const Change& change) {
+  // Between calls all are 0, so that a call takes as long as there are ids.
+  thread_local std::vector<std::uint32_t> counts;
+  if (counts.size() < logits.size()) counts.resize(logits.size());
+  for (const std::int32_t id : ids)
+    if (is_of(id, logits)) ++counts[static_cast<std::size_t>(id)];
+  for (const std::int32_t id : ids) {
+    if (!is_of(id, logits)) continue;
+    const auto at = static_cast<std::size_t>(id);
+    if (counts[at] > 0) change(logits[at], std::exchange(counts[at], 0));
+  }
+}
+
 }  // namespace
 
 void apply_repetition_penalty(std::span<float> logits, std::span<const std::int32_t> seen, double penalty) {
   if (penalty == 1) return;
-  std::unordered_set<std::int32_t> done;
-  for (const std::int32_t id : seen) {
-    if (!is_of(id, logits) || !done.insert(id).second) continue;
-    float& logit = logits[static_cast<std::size_t>(id)];
+  for_each_distinct(logits, seen, [&](float& logit, std::uint32_t) {
     logit = penalised(logit, logit > 0 ? logit / penalty : logit * penalty);
-  }
+  });
 }
 
 void apply_count_penalties(std::span<float> logits, std::span<const std::int32_t> generated, double frequency,
                            double presence) {
   if (frequency == 0 && presence == 0) return;
-  std::unordered_map<std::int32_t, std::int64_t> counts;
-  for (const std::int32_t id : generated)
-    if (is_of(id, logits)) ++counts[id];
-  for (const auto& [id, count] : counts) {
-    float& logit = logits[static_cast<std::size_t>(id)];
+  for_each_distinct(logits, generated, [&](float& logit, std::uint32_t count) {
     logit = penalised(logit, logit - frequency * static_cast<double>(count) - presence);
-  }
+  });
 }
 
 void apply_logit_bias(std::span<float> logits, std::span<const std::pair<std::int32_t, float>> bias) {
@@ -53,15 +61,6 @@ void apply_logit_bias(std::span<float> logits, std::span<const std::pair<std::in
     }
 }
 
-void apply_token_set(std::span<float> logits, TokenSet allowed) {
-  constexpr float kRuledOut = -std::numeric_limits<float>::infinity();
-  for (std::size_t begin = 0; begin < logits.size(); begin += 64) {
-    const std::uint64_t word = begin / 64 < allowed.size() ? allowed[begin / 64] : 0;
-    if (~word == 0) continue;
-    const std::size_t end = std::min(begin + 64, logits.size());
-    for (std::size_t i = begin; i < end; ++i)
-      if (((word >> (i - begin)) & 1U) == 0) logits[i] = kRuledOut;
-  }
-}
+void apply_token_set(std::span<float> logits, TokenSet allowed) { detail::rule_out(logits, allowed); }
 
 }  // namespace caldera

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/graph/lazy_tensor.h"
+#include "lm/generate/sampling/ranked_logits.h"
 #include "lm/generate/sampling/sampling_options.h"
 #include "lm/generate/sampling/token_constraint.h"
 
@@ -67,26 +68,15 @@ class Sampler {
   double uniform();
 
  private:
-  struct Candidate {
-    float logit;
-    std::int32_t id;
-  };
+  using Cut = detail::RankedLogits::Cut;
 
   std::span<const float> changed(std::span<const float> logits, const SamplingContext& context);
-  double filter(std::span<const float> logits);
-  double keep_typical();
-  double probability(std::size_t i);
-  void order(std::size_t count);
+  Cut filter(std::span<const float> logits);
 
   SamplingOptions options_;
   std::mt19937_64 engine_;
-  std::vector<float> changed_;         // scratch
-  std::vector<Candidate> candidates_;  // scratch; the first ordered_ are the most likely, in order
-  std::size_t ordered_ = 0;
-  std::size_t kept_ = 0;               // candidates that the filters leave: the first of them
-  double best_ = 0;                    // the largest logit
-  std::vector<double> probabilities_;  // scratch, not normalised: the best has 1
-  std::size_t known_ = 0;              // of probabilities_
+  std::vector<float> changed_;   // scratch
+  detail::RankedLogits ranked_;  // scratch
 };
 
 }  // namespace caldera

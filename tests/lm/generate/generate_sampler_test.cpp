@@ -148,7 +148,9 @@ TEST(Sampler, OrdersNoMoreThanItNeedsAndDrawsTheSame) {
         SamplingOptions{.temperature = 1, .top_k = 40, .seed = 7},
         SamplingOptions{.temperature = 2, .top_p = 0.9, .seed = 8},
         SamplingOptions{.temperature = 2, .min_p = 0.01, .seed = 9},
-        SamplingOptions{.temperature = 3, .top_k = 900, .top_p = 0.95, .min_p = 0.001, .seed = 10}}) {
+        SamplingOptions{.temperature = 3, .top_k = 900, .top_p = 0.95, .min_p = 0.001, .seed = 10},
+        SamplingOptions{.temperature = 0.05, .top_k = 300, .seed = 11},
+        SamplingOptions{.temperature = 50, .top_p = 0.5, .seed = 12}}) {
     Sampler sampler(o);
     std::mt19937_64 engine(o.seed);
     for (int n = 0; n < 50; ++n)

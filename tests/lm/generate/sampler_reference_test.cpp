@@ -137,6 +137,51 @@ TEST(SamplerReference, ProbabilitiesAreThoseOfTheDefinitions) {
   }
 }
 
+/// Rows of thousands of tokens are counted in buckets: their probabilities are the same, with many equal
+/// logits, some that are ruled out, and few or many that count.
+TEST(SamplerReference, ProbabilitiesOfLargeRowsAreThoseOfTheDefinitions) {
+  std::mt19937 random(4);
+  const auto number = [&](double low, double high) {
+    return low + (high - low) * static_cast<double>(random()) / 4294967296.0;
+  };
+  for (int round = 0; round < 60; ++round) {
+    std::vector<float> logits(2048 + random() % 4000);
+    const double spread = number(0.1, 12);
+    for (float& l : logits) {
+      const double sum = number(-1, 1) + number(-1, 1) + number(-1, 1);
+      l = static_cast<float>(round % 3 == 0 ? std::round(sum * spread * 32) / 32 : sum * spread);
+    }
+    for (int i = 0; i < 20; ++i) logits[random() % logits.size()] += static_cast<float>(number(0, 10));
+    for (int i = 0; i < 9; ++i) logits[random() % logits.size()] = static_cast<float>(kOut);
+    SamplingOptions options;
+    options.temperature = std::exp(number(-3, 1.5));
+    if (round % 2 == 0) options.top_p = number(0.05, 0.999);
+    if (round % 5 < 2) options.top_k = 1 + static_cast<std::int64_t>(random() % 3000);
+    if (round % 7 < 2) options.min_p = number(1e-6, 0.3);
+    if (round % 4 == 1) options.typical_p = number(0.05, 0.99);
+    const std::vector<double> expected = reference(options, logits, {});
+    Sampler sampler(options);
+    std::vector<double> actual(logits.size());
+    double before = 1;
+    for (const TokenProbability& token : sampler.distribution(logits, {})) {
+      actual[static_cast<std::size_t>(token.id)] = token.probability;
+      EXPECT_LE(token.probability, before * (1 + 1e-6)) << "the most likely come first";
+      before = token.probability;
+    }
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      ASSERT_NEAR(actual[i], expected[i], 1e-6) << round << " " << i;
+    for (int i = 0; i < 20; ++i) {
+      const std::int32_t id = sampler.next(logits, {});
+      EXPECT_GT(expected[static_cast<std::size_t>(id)], 0) << round;
+    }
+    const TokenReport report = report_token(logits, 5, 7);
+    const std::vector<double> plain = softmax({logits.begin(), logits.end()});
+    EXPECT_NEAR(report.drawn.log_probability, std::log(plain[5]), 1e-6);
+    const auto order = by({logits.begin(), logits.end()}, true);
+    for (std::size_t i = 0; i < 7; ++i) EXPECT_EQ(report.top[i].id, static_cast<std::int32_t>(order[i]));
+  }
+}
+
 TEST(SamplerReference, DrawsFollowTheProbabilities) {
   const std::vector<float> logits{0.3F, 1.1F, -0.4F, 0.9F, 0.2F, -2.0F};
   const std::vector<std::int32_t> seen{1, 3, 3};
@@ -157,6 +202,55 @@ TEST(SamplerReference, DrawsFollowTheProbabilities) {
     chi_square += difference * difference / (times * expected[i]);
   }
   EXPECT_LT(chi_square, 20.5);  // 5 degrees of freedom, p = 0.001
+}
+
+TEST(SamplerReference, DrawsOfLargeRowsFollowTheProbabilities) {
+  std::vector<float> logits(2500, -3.0F);
+  for (std::size_t i = 0; i < 40; ++i) logits[i * 60] = 4.0F - 0.1F * static_cast<float>(i);
+  for (const SamplingOptions& options :
+       {SamplingOptions{.temperature = 1, .seed = 3},
+        SamplingOptions{.temperature = 1.3, .top_p = 0.9, .seed = 4},
+        SamplingOptions{.temperature = 1.3, .top_p = 0.97, .seed = 5, .typical_p = 0.8}}) {
+    const std::vector<double> expected = reference(options, logits, {});
+    std::map<std::int32_t, int> counts;
+    Sampler sampler(options);
+    const int times = 3000;
+    for (int i = 0; i < times; ++i) ++counts[sampler.next(logits, {})];
+    double chi_square = 0, rest = times, rest_expected = times;
+    int cells = 0;
+    for (std::int32_t i = 0; i < 2400; i += 60) {
+      const double mean = times * expected[static_cast<std::size_t>(i)];
+      if (mean < 5) continue;
+      chi_square += (counts[i] - mean) * (counts[i] - mean) / mean;
+      rest -= counts[i];
+      rest_expected -= mean;
+      ++cells;
+    }
+    if (rest_expected > 5) chi_square += (rest - rest_expected) * (rest - rest_expected) / rest_expected;
+    EXPECT_LT(chi_square, cells + 4 * std::sqrt(2.0 * cells)) << options.seed;
+  }
+}
+
+/// What a seed draws does not depend on the processor's vectors, nor on a library's distributions.
+TEST(SamplerReference, ASeedDrawsTheSameOnEveryProcessor) {
+  std::vector<float> logits(20000);
+  std::uint32_t state = 1;
+  for (float& l : logits) {
+    state = state * 1664525U + 1013904223U;
+    l = static_cast<float>(state >> 16) / 6000.0F;
+  }
+  const auto draws = [&](const SamplingOptions& options) {
+    Sampler sampler(options);
+    std::vector<std::int32_t> ids;
+    for (int i = 0; i < 6; ++i) ids.push_back(sampler.next(logits, {}));
+    return ids;
+  };
+  using Ids = std::vector<std::int32_t>;
+  EXPECT_EQ(draws({.temperature = 1, .seed = 1}), (Ids{19394, 18855, 9236, 14267, 10084, 1793}));
+  EXPECT_EQ(draws({.temperature = 2, .top_p = 0.9, .seed = 2}),
+            (Ids{6582, 15069, 10862, 5025, 11997, 10792}));
+  EXPECT_EQ(draws({.temperature = 1, .seed = 3, .typical_p = 0.7}),
+            (Ids{8607, 3225, 12267, 13979, 12838, 18163}));
 }
 
 TEST(SamplerReference, GreedyObeysPenaltiesAndConstraints) {
