@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "engine/base/error.h"
@@ -18,13 +19,13 @@
 namespace caldera::serve {
 namespace {
 
-// cpp-httplib may wait by select(), which knows no more sockets.
-constexpr rlim_t kMostFiles = 1024;
+// Sockets of clients, most of which wait.
+constexpr rlim_t kFiles = 8192;
 
-void limit_files() {
+void raise_files() {
   rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur <= kMostFiles) return;
-  limit.rlim_cur = kMostFiles;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= kFiles) return;
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, kFiles);
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
@@ -47,11 +48,11 @@ class ModelServer::Impl {
       open_embedder(dir, device);
     else
       open_generator(dir, device);
+    raise_files();
     server_.emplace(*service_, options_.http);
   }
 
   int start() {
-    limit_files();
     const int port = server_->bind();
     server_->start();
     url_ = fmt::format("http://{}:{}", in_url(options_.http.host), port);

@@ -42,15 +42,16 @@ struct ModelServerOptions {
 class ModelServer {
  public:
   /// Opens the model, a folder or a .gguf file: a model made for embeddings gives those. Throws FileError
-  /// where it or an adapter cannot be read, ValueError for options that do not go together.
+  /// where it or an adapter cannot be read, ValueError for options that do not go together. Raises the
+  /// process's limit of open files to 8192, or what the system allows: each client takes one.
   explicit ModelServer(const std::filesystem::path& model, ModelServerOptions options = {});
   /// Stops, if that has not been done.
   ~ModelServer();
   ModelServer(const ModelServer&) = delete;
   ModelServer& operator=(const ModelServer&) = delete;
 
-  /// Listens and answers from now on; returns the port. Once. Lowers the process's limit of open
-  /// files to 1024, as cpp-httplib may wait by select(). Throws FileError where the address cannot be had.
+  /// Listens and answers from now on; returns the port. Once. Throws FileError where the address cannot be
+  /// had.
   int start();
   /// Says where it listens: "http://127.0.0.1:8080". After start().
   const std::string& url() const;

@@ -22,8 +22,8 @@ void rule_out(std::span<float> logits, std::span<const std::uint64_t> allowed);
 /// Says how logits are put into buckets: bucket i holds those that are i to i + 1 times 1/scale below `best`.
 struct LogitBuckets {
   static constexpr std::uint16_t kCount = 2048;
-  /// What is further below `best` is in bucket kCount or one of the next ones, in turns: counts that are
-  /// added up need not wait for each other.
+  /// Counts buckets of what is further below `best`, kCount and the next ones, taken in turns: counts that
+  /// are added up need not wait for each other.
   static constexpr std::uint16_t kTurns = 8;
   static constexpr std::uint16_t kRuledOut = kCount + kTurns;  ///< of -infinity
   /// Shares are told in units of 1 / kUnits.

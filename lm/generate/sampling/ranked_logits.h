@@ -44,8 +44,8 @@ class RankedLogits {
     std::size_t count = 0;
     double sum = 0;
   };
-  /// Those of a cut whose information -log p is nearest to the entropy: buckets that are kept whole, and in
-  /// order what is kept of those before and behind them.
+  /// Holds the tokens of a cut whose information -log p is nearest to the entropy: buckets that are kept
+  /// whole, and in order what is kept of those before and behind them.
   struct Typical {
     std::size_t first = 0;  ///< whole buckets: from the first to the one before the last
     std::size_t last = 0;
@@ -62,7 +62,7 @@ class RankedLogits {
   Cut first(std::size_t count);
   /// The fewest whose weights sum to `sum` at least, `within` at most.
   Cut reaching(double sum, const Cut& within);
-  /// Those that have at least this weight, which is at most 1, `within` at most.
+  /// Counts those that have at least this weight, which is at most 1, `within` at most.
   Cut above(double weight, const Cut& within);
   /// The fewest `within` that are nearest to the entropy and have at least this share of its weights.
   Typical typical(double share, const Cut& within);

@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "lm/serve/http/peer.h"
+#include "lm/serve/http/connection.h"
 
 namespace caldera::serve {
 namespace {
@@ -45,20 +45,18 @@ class Answers::Ticket {
 class Answers::Stream {
  public:
   Stream(const std::atomic<bool>& cancelled, std::shared_ptr<Job> job, const ReplyHead& head,
-         bool include_usage, std::shared_ptr<RequestLog> log, std::shared_ptr<Ticket> ticket,
-         const Peer& peer, int seconds)
+         bool include_usage, std::shared_ptr<RequestLog> log, std::shared_ptr<Ticket> ticket, int seconds)
       : cancelled_(cancelled),
         job_(std::move(job)),
         writer_(head, job_->size(), include_usage),
         log_(std::move(log)),
         ticket_(std::move(ticket)),
-        peer_(peer),
         deadline_(Clock::now() + std::chrono::seconds(seconds)) {}
 
   /// Sends what is new. Returns false where the connection is of no more use.
   bool send(httplib::DataSink& sink) {
     const std::vector<Delta> deltas = job_->take(kLook);
-    if (peer_.left()) return leave();
+    if (client_.left()) return leave();
     if (cancelled_ || Clock::now() > deadline_) job_->cancel();
     std::string out;
     for (const Delta& delta : deltas) {
@@ -93,17 +91,17 @@ class Answers::Stream {
   ChunkWriter writer_;
   std::shared_ptr<RequestLog> log_;
   std::shared_ptr<Ticket> ticket_;
-  Peer peer_;
+  const Connection& client_ = Connection::current();
   Clock::time_point deadline_;
   Clock::time_point written_ = Clock::now();
 };
 
-void Answers::answer(Endpoint endpoint, const httplib::Request& request, const std::string& body,
-                     httplib::Response& response, const std::shared_ptr<RequestLog>& log) {
+void Answers::answer(Endpoint endpoint, const std::string& body, httplib::Response& response,
+                     const std::shared_ptr<RequestLog>& log) {
   if (closed_) throw unavailable("the server stops");
   const Json document = parse_body(body, service_.limits().max_depth);
   if (endpoint == Endpoint::embeddings) {
-    embeddings(request, read_embedding_request(document, service_.limits()), response, log);
+    embeddings(read_embedding_request(document, service_.limits()), response, log);
     return;
   }
   std::shared_ptr<Ticket> ticket;
@@ -122,22 +120,22 @@ void Answers::answer(Endpoint endpoint, const httplib::Request& request, const s
   }
   const ReplyHead head = make_head(service_.model_name(options), chat, options.logprobs.has_value());
   if (options.stream) {
-    stream(request, response, log, std::move(job), head, options.include_usage, std::move(ticket));
+    stream(response, log, std::move(job), head, options.include_usage, std::move(ticket));
   } else {
-    whole(request, response, log, *job, head);
+    whole(response, log, *job, head);
   }
 }
 
-void Answers::embeddings(const httplib::Request& request, const EmbeddingRequest& parsed,
-                         httplib::Response& response, const std::shared_ptr<RequestLog>& log) {
+void Answers::embeddings(const EmbeddingRequest& parsed, httplib::Response& response,
+                         const std::shared_ptr<RequestLog>& log) {
   const Ticket ticket(metrics_, service_.limits().max_clients);
-  const Peer peer(request.remote_addr, request.remote_port, request.local_port);
+  const Connection& client = Connection::current();
   const auto deadline = Clock::now() + std::chrono::seconds(service_.limits().request_seconds);
   Usage usage;
-  const Json reply =
-      service_.embed(parsed, usage, [&] { return !peer.left() && !cancelled_ && Clock::now() <= deadline; });
+  const Json reply = service_.embed(
+      parsed, usage, [&] { return !client.left() && !cancelled_ && Clock::now() <= deadline; });
   if (reply.is_null() && cancelled_) throw unavailable("the server stops");
-  if (reply.is_null() && !peer.left()) throw timed_out();
+  if (reply.is_null() && !client.left()) throw timed_out();
   if (reply.is_null()) return client_left(response, *log);
   log->usage(usage);
   log->status(200);
@@ -145,12 +143,11 @@ void Answers::embeddings(const httplib::Request& request, const EmbeddingRequest
   response.set_content(dump(reply), "application/json");
 }
 
-void Answers::stream(const httplib::Request& request, httplib::Response& response,
-                     const std::shared_ptr<RequestLog>& log, std::shared_ptr<Job> job, const ReplyHead& head,
-                     bool include_usage, std::shared_ptr<Ticket> ticket) {
-  const Peer peer(request.remote_addr, request.remote_port, request.local_port);
+void Answers::stream(httplib::Response& response, const std::shared_ptr<RequestLog>& log,
+                     std::shared_ptr<Job> job, const ReplyHead& head, bool include_usage,
+                     std::shared_ptr<Ticket> ticket) {
   const auto state = std::make_shared<Stream>(cancelled_, std::move(job), head, include_usage, log,
-                                              std::move(ticket), peer, service_.limits().request_seconds);
+                                              std::move(ticket), service_.limits().request_seconds);
   response.status = 200;
   log->status(200);
   response.set_header("Cache-Control", "no-cache");
@@ -159,9 +156,9 @@ void Answers::stream(const httplib::Request& request, httplib::Response& respons
       "text/event-stream", [state](std::size_t, httplib::DataSink& sink) { return state->send(sink); });
 }
 
-void Answers::whole(const httplib::Request& request, httplib::Response& response,
-                    const std::shared_ptr<RequestLog>& log, Job& job, const ReplyHead& head) {
-  const Peer peer(request.remote_addr, request.remote_port, request.local_port);
+void Answers::whole(httplib::Response& response, const std::shared_ptr<RequestLog>& log, Job& job,
+                    const ReplyHead& head) {
+  const Connection& client = Connection::current();
   const auto deadline = Clock::now() + std::chrono::seconds(service_.limits().request_seconds);
   Reply reply(head, job.size());
   while (!job.done()) {
@@ -172,7 +169,7 @@ void Answers::whole(const httplib::Request& request, httplib::Response& response
       if (!delta.finish.empty()) log->end(delta.finish);
       reply.add(delta);
     }
-    if (peer.left()) {
+    if (client.left()) {
       job.cancel();
       return client_left(response, *log);
     }

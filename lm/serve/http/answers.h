@@ -19,10 +19,10 @@ class Answers {
  public:
   Answers(Service& service, Metrics& metrics) : service_(service), metrics_(metrics) {}
 
-  /// Answers a request whose body has been read. Throws ApiError where it is refused. A stream goes on after
-  /// the return: then `log` lives until it ends.
-  void answer(Endpoint endpoint, const httplib::Request& request, const std::string& body,
-              httplib::Response& response, const std::shared_ptr<RequestLog>& log);
+  /// Answers a request of Connection::current() whose body has been read. Throws ApiError where it is
+  /// refused. A stream goes on after the return: then `log` lives until it ends.
+  void answer(Endpoint endpoint, const std::string& body, httplib::Response& response,
+              const std::shared_ptr<RequestLog>& log);
 
   /// From now on every request is refused.
   void close() { closed_ = true; }
@@ -34,13 +34,12 @@ class Answers {
   class Ticket;
   class Stream;
 
-  void embeddings(const httplib::Request& request, const EmbeddingRequest& parsed,
-                  httplib::Response& response, const std::shared_ptr<RequestLog>& log);
-  void stream(const httplib::Request& request, httplib::Response& response,
-              const std::shared_ptr<RequestLog>& log, std::shared_ptr<Job> job, const ReplyHead& head,
-              bool include_usage, std::shared_ptr<Ticket> ticket);
-  void whole(const httplib::Request& request, httplib::Response& response,
-             const std::shared_ptr<RequestLog>& log, Job& job, const ReplyHead& head);
+  void embeddings(const EmbeddingRequest& parsed, httplib::Response& response,
+                  const std::shared_ptr<RequestLog>& log);
+  void stream(httplib::Response& response, const std::shared_ptr<RequestLog>& log, std::shared_ptr<Job> job,
+              const ReplyHead& head, bool include_usage, std::shared_ptr<Ticket> ticket);
+  void whole(httplib::Response& response, const std::shared_ptr<RequestLog>& log, Job& job,
+             const ReplyHead& head);
 
   Service& service_;
   Metrics& metrics_;

@@ -3,8 +3,11 @@
 
 #include <httplib.h>
 
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "lm/serve/http/site_name.h"
 
 namespace caldera::serve {
 
@@ -16,13 +19,15 @@ struct GuardOptions {
 
 /// A browser sends what any page tells it to, to this machine's own addresses as well. So a request that a
 /// page made is answered where the page is this server's own or of an origin that was named; and a server
-/// that listens at this machine's own address alone answers to its own names alone, or another site could
-/// give it one of theirs.
+/// that listens at this machine's own address alone answers to its own names and to those of such origins
+/// alone, or another site could give it one of theirs (DNS rebinding).
 class Guard {
  public:
-  explicit Guard(GuardOptions options) : options_(std::move(options)) {}
+  /// Throws ValueError for an origin that is none.
+  explicit Guard(GuardOptions options);
 
-  /// Throws ApiError 403 for a request that a page of another site made.
+  /// Throws ApiError 403 for a request that a page of another site made, 400 for one that names several hosts
+  /// or origins.
   void check_site(const httplib::Request& request) const;
   /// Throws ApiError 401 without the right key ("Authorization: Bearer KEY", or "x-api-key: KEY").
   void check_key(const httplib::Request& request) const;
@@ -30,12 +35,13 @@ class Guard {
   void allow_origin(const httplib::Request& request, httplib::Response& response) const;
 
  private:
+  bool answers_to(const std::string& host) const;
   bool is_named(const std::string& origin) const;
 
   GuardOptions options_;
+  bool local_ = false;  // it listens at this machine's own address alone
+  bool any_ = false;    // any page may ask
+  std::vector<SiteOrigin> named_;
 };
-
-/// Whether an address is of this machine alone: 127.x.x.x, ::1, localhost.
-bool is_loopback(const std::string& host);
 
 }  // namespace caldera::serve

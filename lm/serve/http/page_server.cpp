@@ -3,42 +3,44 @@
 #include <fmt/format.h>
 #include <httplib.h>
 
-#include <chrono>
-#include <thread>
 #include <utility>
 
 #include "engine/base/error.h"
 #include "lm/base/atomic_file.h"
+#include "lm/serve/http/connection_server.h"
 #include "lm/serve/http/guard.h"
-#include "lm/serve/http/listening.h"
 #include "lm/serve/protocol/api_error.h"
 
 namespace caldera::serve {
 namespace {
 
 constexpr const char* kHost = "127.0.0.1";
-constexpr std::size_t kThreads = 2;
+
+ConnectionOptions few_connections() {
+  ConnectionOptions options;
+  options.threads = 4;
+  options.max_connections = 64;
+  options.framing.max_body = 1024;
+  options.read_seconds = 5;
+  options.write_seconds = 5;
+  return options;
+}
 
 }  // namespace
 
 class PageServer::Impl {
  public:
   Impl(std::filesystem::path page, int port)
-      : page_(std::move(page)), guard_({.host = kHost, .api_key = {}, .origins = {}}) {
-    server_.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
-    server_.set_read_timeout(5);
-    server_.set_write_timeout(5);
+      : page_(std::move(page)),
+        guard_({.host = kHost, .api_key = {}, .origins = {}}),
+        server_(few_connections()) {
     server_.Get("/", [this](const httplib::Request& request, httplib::Response& response) {
       answer(request, response);
     });
-    port_ = bind_alone(server_, kHost, port);
-    thread_ = std::thread([this] { server_.listen_after_bind(); });
-    while (!server_.is_running()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    port_ = server_.bind_alone_to(kHost, port);
+    server_.start();
   }
-  ~Impl() {
-    server_.stop();
-    thread_.join();
-  }
+  ~Impl() { server_.end(); }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
@@ -62,9 +64,8 @@ class PageServer::Impl {
 
   std::filesystem::path page_;
   Guard guard_;
-  httplib::Server server_;
+  ConnectionServer server_;
   int port_ = 0;
-  std::thread thread_;
 };
 
 PageServer::PageServer(std::filesystem::path page, int port)

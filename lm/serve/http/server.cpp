@@ -2,17 +2,17 @@
 
 #include <fmt/format.h>
 #include <httplib.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <chrono>
 #include <random>
 #include <thread>
 
 #include "engine/base/error.h"
 #include "lm/serve/http/answers.h"
-#include "lm/serve/http/connection_threads.h"
+#include "lm/serve/http/connection_server.h"
 #include "lm/serve/http/guard.h"
-#include "lm/serve/http/listening.h"
-#include "lm/serve/http/peer.h"
 #include "lm/serve/page.h"
 
 namespace caldera::serve {
@@ -55,10 +55,40 @@ ApiError plain_error(const httplib::Request& request, int status) {
   return {status, "invalid_request_error", "the request is malformed"};
 }
 
-// Whether the connection of the request that this thread answers ends behind the answer: what the client
-// still sends of the request must not be read as the next one. Only reading tells cpp-httplib so, and not
-// before the answer is written.
-thread_local bool closes = false;
+// Of a request that is refused before a handler sees it.
+ApiError framing_error(int status, const std::string& problem) {
+  if (status == 503) return unavailable(problem);
+  return {status, "invalid_request_error", problem, {}, status == 413 ? "body_too_large" : ""};
+}
+
+// As many as there may be sockets, some left for files.
+std::size_t most_connections() {
+  constexpr rlim_t kMost = 4096;
+  constexpr rlim_t kOthers = 256;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return kOthers;
+  return std::clamp<rlim_t>(limit.rlim_cur, 2 * kOthers, kMost + kOthers) - kOthers;
+}
+
+ConnectionOptions connection_options(const ServeLimits& limits, Metrics& metrics,
+                                     const RequestLog::Print& print) {
+  ConnectionOptions options;
+  // Twice the clients: those that are told to come back later take a thread too.
+  options.threads = static_cast<std::size_t>(2 * limits.max_clients + 16);
+  options.max_connections = most_connections();
+  options.framing.max_body = limits.max_body;
+  options.read_seconds = limits.read_seconds;
+  options.write_seconds = limits.write_seconds;
+  options.refusal = [](int status, const std::string& problem) {
+    return dump(framing_error(status, problem).json());
+  };
+  options.refused = [&metrics, print](const ConnectionEnd& client, int status, const std::string& problem) {
+    RequestLog log(metrics, print, fmt::format("{}:{}", client.address, client.port), "-", "-");
+    log.status(status);
+    log.end(fmt::format("refused: {}", problem));
+  };
+  return options;
+}
 
 std::string make_nonce() {
   std::random_device device;
@@ -73,26 +103,23 @@ class HttpServer::Impl {
       : service_(service),
         options_(std::move(options)),
         guard_({options_.host, options_.api_key, options_.origins}),
-        answers_(service, metrics_) {
+        answers_(service, metrics_),
+        server_(connection_options(service.limits(), metrics_, options_.log)) {
     configure();
     route();
   }
   ~Impl() { stop(); }
 
-  int bind() {
-    const int port = bind_alone(server_, options_.host, options_.port);
-    bound_ = true;
-    return port;
-  }
+  int bind() { return server_.bind_alone_to(options_.host, options_.port); }
 
   void start() {
-    thread_ = std::thread([this] { server_.listen_after_bind(); });
-    while (!server_.is_running()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    server_.start();
+    started_ = true;
   }
 
   void stop() {
     answers_.close();
-    if (!thread_.joinable()) return;
+    if (!started_) return;
     const auto deadline = Clock::now() + std::chrono::seconds(service_.limits().drain_seconds);
     while (metrics_.active() > 0 && Clock::now() < deadline && !hurried_)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -101,8 +128,8 @@ class HttpServer::Impl {
     const auto last = Clock::now() + std::chrono::seconds(2);
     while (metrics_.active() > 0 && Clock::now() < last)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    server_.stop();
-    thread_.join();
+    server_.end();
+    started_ = false;
   }
 
   void hurry() { hurried_ = true; }
@@ -111,29 +138,16 @@ class HttpServer::Impl {
  private:
   void configure() {
     const ServeLimits& limits = service_.limits();
-    // Twice the clients: connections that wait for a next request, and those that are refused, take one too.
-    const auto threads = static_cast<std::size_t>(2 * limits.max_clients + 16);
-    server_.new_task_queue = [threads] { return new ConnectionThreads(threads); };
     server_.set_payload_max_length(limits.max_body);
-    server_.set_read_timeout(limits.read_seconds);
-    server_.set_write_timeout(limits.write_seconds);
-    server_.set_keep_alive_max_count(1000);
     server_.set_tcp_nodelay(true);
     server_.set_pre_routing_handler([this](const auto& request, auto& response) {
       guard_.allow_origin(request, response);
-      if (!ConnectionThreads::refuses_here()) return httplib::Server::HandlerResponse::Unhandled;
-      set_error(response, unavailable("the server has as many connections as it may; try again later"));
-      closes = true;
-      return httplib::Server::HandlerResponse::Handled;
+      return httplib::Server::HandlerResponse::Unhandled;
     });
     server_.set_error_handler([](const httplib::Request& request, httplib::Response& response) {
       if (!response.body.empty() || response.status == 499) return;
       set_error(response, plain_error(request, response.status));
       if (response.status == 405) response.set_header("Allow", methods_of(request.path));
-    });
-    server_.set_logger([](const httplib::Request& request, const httplib::Response&) {
-      if (closes) Peer(request.remote_addr, request.remote_port, request.local_port).stop_reading();
-      closes = false;
     });
     server_.set_exception_handler([](const auto&, httplib::Response& response, const std::exception_ptr&) {
       set_error(response, server_error("the server failed"));
@@ -219,37 +233,28 @@ class HttpServer::Impl {
         const std::string body = read_body(request, response, reader);
         guard_.check_site(request);
         guard_.check_key(request);
-        answers_.answer(endpoint, request, body, response, log);
+        answers_.answer(endpoint, body, response, log);
       });
     });
   }
 
-  /// Reads the body piece by piece: cpp-httplib itself bounds neither one in chunks nor one that is
-  /// compressed, nor the time it takes.
+  /// Reads the body, which has come, piece by piece: cpp-httplib does not bound what is compressed.
   std::string read_body(const httplib::Request& request, httplib::Response& response,
                         const httplib::ContentReader& reader) {
     const ServeLimits& limits = service_.limits();
-    if (request.is_multipart_form_data()) {
-      closes = true;
+    if (request.is_multipart_form_data())
       throw ApiError(415, "invalid_request_error", "the body must be JSON", {}, "unsupported_media_type");
-    }
     std::string body;
-    const auto deadline = Clock::now() + std::chrono::seconds(3 * limits.read_seconds);
     bool too_large = false;
-    bool too_slow = false;
     const bool complete = reader([&](const char* data, std::size_t size) {
       too_large = body.size() + size > limits.max_body;
-      too_slow = Clock::now() > deadline;
-      if (too_large || too_slow) return false;
-      body.append(data, size);
-      return true;
+      if (!too_large) body.append(data, size);
+      return !too_large;
     });
     if (complete) return body;
-    closes = true;
     if (too_large || response.status == 413)
       throw ApiError(413, "invalid_request_error",
                      fmt::format("the body is larger than {} bytes", limits.max_body), {}, "body_too_large");
-    if (too_slow) throw ApiError(408, "invalid_request_error", "the body took too long to come");
     throw bad_request("the body could not be read");
   }
 
@@ -258,10 +263,9 @@ class HttpServer::Impl {
   Metrics metrics_;
   Guard guard_;
   Answers answers_;
-  httplib::Server server_;
-  std::thread thread_;
+  ConnectionServer server_;
   std::atomic<bool> hurried_{false};
-  bool bound_ = false;
+  bool started_ = false;
 };
 
 HttpServer::HttpServer(Service& service, ServerOptions options)
