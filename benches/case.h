@@ -31,6 +31,8 @@ struct Work {
   /// Bytes that an iteration reads and writes at the least, where that is known only now: instead of the
   /// case's.
   double bytes = 0;
+  /// The file of the model that is run, for peers that read it too.
+  std::string model_file;
   /// Another way to the same result, measured in turns with this one, and its name among the peers.
   std::function<void()> rival;
   std::string rival_name;
@@ -61,6 +63,9 @@ struct Case {
   double aim_ratio = 0;
   /// Says what benches/torch_worker.py is asked to run; null: there is nothing to compare with.
   nlohmann::json peer;
+  /// Says what llama-bench of llama.cpp is asked to run on the file that `make` makes: {"prompt"} tokens at
+  /// once, or {"generate"} one by one behind {"depth"} others, with {"threads"}; null: nothing.
+  nlohmann::json llama_bench;
   std::function<Work(Device)> make;
 };
 

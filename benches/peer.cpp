@@ -3,62 +3,31 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstring>
 #include <memory>
-#include <string_view>
 
+#include "benches/clock.h"
 #include "benches/worker_script.h"
 #include "engine/caldera.h"
 #include "engine/graph/lazy_tensor.h"
 #include "ops/linalg/matmul.h"
 
-extern char** environ;
-
 namespace caldera::bench {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // Importing a large library from a cold disk takes a while; so does a slow case.
 constexpr std::chrono::seconds kPatience{120};
 
-/// The program's environment with some variables set again or taken out.
-std::vector<std::string> changed_environment(
-    const std::vector<std::pair<std::string, std::string>>& changes) {
-  std::vector<std::string> result;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view text = *entry;
-    const std::string_view name = text.substr(0, text.find('='));
-    if (std::none_of(changes.begin(), changes.end(),
-                     [&](const auto& change) { return change.first == name; }))
-      result.emplace_back(text);
-  }
-  for (const auto& [name, value] : changes)
-    if (!value.empty()) result.push_back(fmt::format("{}={}", name, value));
-  return result;
-}
-
-std::vector<char*> pointers(std::vector<std::string>& strings) {
-  std::vector<char*> result;
-  result.reserve(strings.size() + 1);
-  for (std::string& text : strings) result.push_back(text.data());
-  result.push_back(nullptr);
-  return result;
-}
-
 }  // namespace
 
-PeerWorker::PeerWorker(const std::vector<std::string>& command,
-                       const std::vector<std::pair<std::string, std::string>>& environment) {
+PeerWorker::PeerWorker(const std::vector<std::string>& command, const EnvironmentChanges& environment) {
   // A worker that died must show as an answer that does not come, not end this program.
   signal(SIGPIPE, SIG_IGN);
   std::array<int, 2> in{};
@@ -74,19 +43,10 @@ PeerWorker::PeerWorker(const std::vector<std::string>& command,
     return;
   }
   from_ = out[0];
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, in[0], STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
-  std::vector<std::string> arguments = command;
-  std::vector<std::string> variables = changed_environment(environment);
-  const int status = posix_spawnp(&pid_, arguments[0].c_str(), &actions, nullptr, pointers(arguments).data(),
-                                  pointers(variables).data());
-  posix_spawn_file_actions_destroy(&actions);
+  const int status = start_process(command, environment, {in[0], out[1], -1}, pid_);
   ::close(in[0]);
   ::close(out[1]);
   if (status != 0) {
-    pid_ = -1;
     lose(fmt::format("{}: {}", command[0], std::strerror(status)));
   }
 }
@@ -147,7 +107,7 @@ std::optional<nlohmann::json> PeerWorker::answer() {
   return reply;
 }
 
-Peer::Peer(const std::string& command, int threads, bool on_gpu) {
+WorkerPeer::WorkerPeer(const std::string& command, int threads, bool on_gpu) {
   // The engine chooses OpenBLAS's kernels when it first opens the library, through the environment: the peer
   // inherits the choice.
   const LazyTensor ones = LazyTensor::ones({4, 4}, DType::f32, Device::cpu());
@@ -171,11 +131,10 @@ Peer::Peer(const std::string& command, int threads, bool on_gpu) {
         const std::string number = std::to_string(count);
         // GOMP_SPINCOUNT is this program's own setting, not one that the peer's users have.
         auto process = std::make_unique<PeerWorker>(
-            candidate,
-            std::vector<std::pair<std::string, std::string>>{{"OMP_WAIT_POLICY", policy},
-                                                             {"GOMP_SPINCOUNT", ""},
-                                                             {"OMP_NUM_THREADS", number},
-                                                             {"CALDERA_PEER_DEVICE", on_gpu ? "gpu" : ""}});
+            candidate, EnvironmentChanges{{"OMP_WAIT_POLICY", policy},
+                                          {"GOMP_SPINCOUNT", ""},
+                                          {"OMP_NUM_THREADS", number},
+                                          {"CALDERA_PEER_DEVICE", on_gpu ? "gpu" : ""}});
         workers_.push_back(
             {std::move(process), fmt::format("{} thread{}{}", count, count == 1 ? "" : "s",
                                              *policy != '\0' ? ", OMP_WAIT_POLICY=passive" : "")});
@@ -194,7 +153,7 @@ Peer::Peer(const std::string& command, int threads, bool on_gpu) {
   }
 }
 
-std::optional<Peer::Case> Peer::open(const nlohmann::json& request) {
+std::optional<Peer::Case> WorkerPeer::open(const nlohmann::json& request) {
   std::optional<Case> best;
   chosen_ = nullptr;
   for (Worker& worker : workers_) {
@@ -217,7 +176,7 @@ std::optional<Peer::Case> Peer::open(const nlohmann::json& request) {
   return best;
 }
 
-std::optional<double> Peer::run(std::int64_t iterations) {
+std::optional<double> WorkerPeer::run(std::int64_t iterations) {
   if (chosen_ == nullptr) return std::nullopt;
   const auto reply = chosen_->process->ask({{"do", "run"}, {"iterations", iterations}});
   if (!reply) {
@@ -227,7 +186,7 @@ std::optional<double> Peer::run(std::int64_t iterations) {
   return reply->value("seconds", 0.0);
 }
 
-void Peer::close() {
+void WorkerPeer::close() {
   if (chosen_ != nullptr) chosen_->process->ask({{"do", "close"}});
   chosen_ = nullptr;
 }

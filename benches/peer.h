@@ -1,4 +1,4 @@
-// The peer: a child process that runs the same cases with another library.
+// Peers: child processes that run the same cases with another library.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
+
+#include "benches/case.h"
+#include "benches/child_process.h"
 
 namespace caldera::bench {
 
@@ -23,9 +25,8 @@ namespace caldera::bench {
 /// nothing.
 class PeerWorker {
  public:
-  /// Starts `command` with the variables set (or, with an empty value, unset). Does not wait for it.
-  PeerWorker(const std::vector<std::string>& command,
-             const std::vector<std::pair<std::string, std::string>>& environment);
+  /// Starts `command`. Does not wait for it.
+  PeerWorker(const std::vector<std::string>& command, const EnvironmentChanges& environment);
   ~PeerWorker();
   PeerWorker(const PeerWorker&) = delete;
   PeerWorker& operator=(const PeerWorker&) = delete;
@@ -48,28 +49,52 @@ class PeerWorker {
   std::string error_;
 };
 
-/// A peer in each of its settings, as a worker each: every case runs in the setting that is fastest for it.
+/// Runs the same cases as this engine, in turns with it.
 class Peer {
  public:
-  /// Starts the workers: PyTorch's where `command` is empty. Where the library is not there, `available()` is
-  /// false. `on_gpu`: on a GPU, where the library can use one; then there is one setting.
-  Peer(const std::string& command, int threads, bool on_gpu);
+  virtual ~Peer() = default;
+  Peer(const Peer&) = delete;
+  Peer& operator=(const Peer&) = delete;
 
-  bool available() const { return !workers_.empty(); }
+  virtual bool available() const = 0;
+  /// Its name, and behind a blank its version.
   const std::string& library() const { return library_; }
-  /// Why there is none.
+  /// Why there is none, or why the last call gave nothing.
   const std::string& error() const { return error_; }
+
+  /// Returns what it is asked to run of a case; null: nothing.
+  virtual const nlohmann::json& request_of(const bench::Case& c) const = 0;
 
   struct Case {
     double seconds = 0;   // an iteration, from the trials
     std::string setting;  // "2 threads, OMP_WAIT_POLICY=passive, addmm"
   };
-  /// Opens the case in every setting and keeps the fastest one open. Nothing when no setting can run it:
-  /// `error()` says why.
-  std::optional<Case> open(const nlohmann::json& request);
-  /// Seconds an iteration, in the setting that `open` chose.
-  std::optional<double> run(std::int64_t iterations);
-  void close();
+  /// Opens what request_of() gave. Nothing where it cannot be run: `error()` says why.
+  virtual std::optional<Case> open(const nlohmann::json& request) = 0;
+  /// Seconds an iteration.
+  virtual std::optional<double> run(std::int64_t iterations) = 0;
+  virtual void close() = 0;
+
+ protected:
+  Peer() = default;
+
+  std::string library_;
+  std::string error_;
+};
+
+/// A peer in each of its settings, as a worker each: every case runs in the setting that is fastest for it.
+class WorkerPeer final : public Peer {
+ public:
+  /// Starts the workers: PyTorch's where `command` is empty. Where the library is not there, `available()` is
+  /// false. `on_gpu`: on a GPU, where the library can use one; then there is one setting.
+  WorkerPeer(const std::string& command, int threads, bool on_gpu);
+
+  bool available() const override { return !workers_.empty(); }
+  const nlohmann::json& request_of(const bench::Case& c) const override { return c.peer; }
+  /// Opens the case in every setting and keeps the fastest one open. Nothing when no setting can run it.
+  std::optional<Case> open(const nlohmann::json& request) override;
+  std::optional<double> run(std::int64_t iterations) override;
+  void close() override;
 
  private:
   struct Worker {
@@ -78,8 +103,6 @@ class Peer {
   };
   std::vector<Worker> workers_;
   Worker* chosen_ = nullptr;
-  std::string library_;
-  std::string error_;
 };
 
 }  // namespace caldera::bench

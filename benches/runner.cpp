@@ -88,8 +88,10 @@ class Runner {
   }
 
   void open_peer(const std::function<void(const std::string&)>& note) {
-    if (peer_ == nullptr || case_.peer.is_null()) return;
-    peer_case_ = peer_->open(case_.peer);
+    if (peer_ == nullptr || peer_->request_of(case_).is_null()) return;
+    nlohmann::json request = peer_->request_of(case_);
+    if (!work_.model_file.empty()) request["model"] = work_.model_file;
+    peer_case_ = peer_->open(request);
     if (peer_case_)
       peer_iterations_ = iterations_for(peer_case_->seconds);
     else

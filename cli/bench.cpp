@@ -11,12 +11,15 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <regex>
+#include <string_view>
 
 #include "benches/case.h"
 #include "benches/limits.h"
+#include "benches/llama_peer.h"
 #include "benches/peer.h"
 #include "benches/report.h"
 #include "benches/runner.h"
@@ -54,9 +57,11 @@ class BenchCommand : public Command {
         .type_name("MS")
         .show_default()
         .check(positive_number());
-    args.option("--peer", peer_,
-                "torch: PyTorch, where it is installed; none; or a shell command that speaks the protocol of "
-                "benches/torch_worker.py")
+    args.option(
+            "--peer", peer_,
+            "torch: PyTorch, where it is installed; llama.cpp, or llama.cpp=PATH: its program llama-bench, "
+            "for "
+            "the suite decode; none; or a shell command that speaks the protocol of benches/torch_worker.py")
         .type_name("PEER")
         .show_default();
     args.option("--markdown", markdown_,
@@ -111,6 +116,8 @@ std::vector<bench::Case> cases_of(const std::string& suite, const std::string& f
   }
   return cases;
 }
+
+constexpr std::string_view kLlama = "llama.cpp";
 
 /// The processor's name as the system has it.
 std::string cpu_name() {
@@ -186,17 +193,25 @@ void BenchCommand::run() {
   environment["repetitions"] = repetitions_;
   environment["repetition_ms"] = repetition_ms_;
 
-  std::optional<bench::Peer> peer;
-  const bool wanted =
-      std::any_of(cases.begin(), cases.end(), [](const bench::Case& c) { return !c.peer.is_null(); });
+  std::unique_ptr<bench::Peer> peer;
+  const bool is_llama = peer_ == kLlama || peer_.starts_with(fmt::format("{}=", kLlama));
+  const bool wanted = std::ranges::any_of(
+      cases, [&](const bench::Case& c) { return !(is_llama ? c.llama_bench : c.peer).is_null(); });
+  if (is_llama && !wanted)
+    note("bench: without a peer: llama-bench runs none of these cases; --suite decode has some");
   if (peer_ != "none" && wanted) {
-    peer.emplace(peer_ == "torch" ? "" : peer_, cpu_threads(), device_info(device).type.ends_with("-gpu"));
+    const bool on_gpu = device_info(device).type.ends_with("-gpu");
+    if (is_llama)
+      peer =
+          std::make_unique<bench::LlamaPeer>(peer_.substr(std::min(peer_.size(), kLlama.size() + 1)), on_gpu);
+    else
+      peer = std::make_unique<bench::WorkerPeer>(peer_ == "torch" ? "" : peer_, cpu_threads(), on_gpu);
     note(peer->available() ? fmt::format("bench: beside {}", peer->library())
                            : fmt::format("bench: without a peer: {}", peer->error()));
     // What was opened for the peer has chosen OpenBLAS's kernels by now, if this program had not before.
     environment["variables"]["OPENBLAS_CORETYPE"] = variable("OPENBLAS_CORETYPE");
   }
-  bench::Peer* const beside = peer && peer->available() ? &*peer : nullptr;
+  bench::Peer* const beside = peer && peer->available() ? peer.get() : nullptr;
   environment["peer"] =
       beside != nullptr ? nlohmann::ordered_json(beside->library()) : nlohmann::ordered_json(nullptr);
 

@@ -174,12 +174,14 @@ Case prefill_case(const Source& source, std::int64_t tokens, int threads) {
             2 * count * count *
                 static_cast<double>(config.num_hidden_layers * config.num_attention_heads * config.head_dim);
   c.tokens = count;
+  c.llama_bench = {{"prompt", tokens}, {"threads", threads}};
   c.yardstick = is_float(source.type) ? Yardstick::float_products : Yardstick::integer_products;
   c.make = [=](Device device) {
     const std::shared_ptr<LoadedModel> loaded = source.store->load(*source.model, source.type, device);
     const auto feeder = std::make_shared<Feeder>(*loaded->model, tokens, true);
     const auto ids = some_ids(tokens, source.model->config.vocab_size, 0);
     Work work;
+    work.model_file = loaded->file.string();
     work.run = [loaded, feeder, ids] {
       feeder->feed_prompt(ids);
       (void)feeder->choice().item<std::int32_t>();
@@ -210,6 +212,8 @@ void set_run(Work& work, const std::shared_ptr<LoadedModel>& loaded, const Exten
 Case token_case(const Source& source, std::int64_t context, std::int64_t batch, int threads) {
   Case c = source.row(fmt::format("token/{}/x{}", context, batch), threads);
   c.tokens = static_cast<double>(batch);
+  // It has no texts side by side.
+  if (batch == 1) c.llama_bench = {{"generate", kWindow}, {"depth", context}, {"threads", threads}};
   c.yardstick = Yardstick::read_bandwidth;
   c.make = [=](Device device) {
     const std::shared_ptr<LoadedModel> loaded = source.store->load(*source.model, source.type, device);
@@ -219,6 +223,7 @@ Case token_case(const Source& source, std::int64_t context, std::int64_t batch, 
     else
       set_run<BatchRun>(work, loaded, context, batch);
     work.bytes = loaded->weight_bytes;
+    work.model_file = loaded->file.string();
     work.scope = std::make_shared<ThreadScope>(threads);
     return work;
   };

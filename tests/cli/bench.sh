@@ -148,6 +148,80 @@ close "$weights" 329952 "bytes that a token reads"
 expect_exit 1 env TMPDIR="$work/nowhere" $bench --suite decode --filter '^decode/stories260K/f32/prefill/128/t1$'
 grep -q TMPDIR "$work/stderr" || fail "nothing says what to do where there is no room"
 
+# llama.cpp beside them: a program that answers as its llama-bench did, 7.3 ms a run, and writes down what it is asked.
+# A text's tokens come one by one; several texts side by side it does not have, and an old one no context.
+mkdir "$work/path"
+cat >"$work/path/llama-bench" <<'END'
+#!/bin/sh
+if [ "$1" = --help ]; then
+  echo "  -p, --n-prompt <n>                        (default: 512)"
+  [ -e "$work/old" ] || echo "  -d, --n-depth <n>                         (default: 0)"
+  exit 0
+fi
+echo "$*" >>"$work/asked"
+[ "$(head -c 4 "$2")" = GGUF ] || exit 1
+if [ -e "$work/broken" ]; then
+  echo "main: error: failed to load model" >&2
+  exit 1
+fi
+echo "load_backend: loaded CPU backend" >&2
+cat <<'JSON'
+[
+  {
+    "build_commit": "c392e50", "build_number": 4751, "cpu_info": "AMD EPYC", "gpu_info": "", "backends": "CPU",
+    "model_type": "llama ?B Q8_0", "model_size": 329952, "model_n_params": 260032, "n_batch": 2048, "n_ubatch": 512,
+    "n_threads": 2, "type_k": "f16", "type_v": "f16", "n_gpu_layers": 0, "use_mmap": true,
+    "n_prompt": 0, "n_gen": 32, "test_time": "2026-11-28T04:20:50Z",
+    "avg_ns": 7305036, "stddev_ns": 0, "avg_ts": 4380.539672, "stddev_ts": 0.000000,
+    "samples_ns": [ 7305036 ],
+    "samples_ts": [ 4380.54 ]
+  }
+]
+JSON
+END
+chmod +x "$work/path/llama-bench"
+: >"$work/asked"
+export PATH="$work/path:$PATH"
+bench_llama="env TMPDIR=$work/temporary OMP_NUM_THREADS=1 $bench --suite decode --json"
+expect_exit 0 $bench_llama --threads 2 --peer llama.cpp \
+  --filter '^decode/stories260K/q8_0/(prefill/128/t2|token/0/x1/t1|token/0/x4/t1|token/2048/x1/t1)$'
+for i in 0 1 2 3; do
+  case $(result results/$i/name) in
+    */prefill/*) peer=7305.036 asked="-t 2 -p 128 -n 0 -ngl 0 -r 1" ;;
+    */token/0/x1/*) peer=228.28 asked="-t 1 -p 0 -n 32 -ngl 0 -r 1" ;;
+    */token/2048/*) peer=228.28 asked="-t 1 -p 0 -n 32 -ngl 0 -d 2048 -r 1" ;;
+    *) peer='' ;;
+  esac
+  if [ -z "$peer" ]; then
+    [ "$(result results/$i/peers)" = "{}" ] || fail "several texts have a figure of llama.cpp"
+    continue
+  fi
+  close "$(result results/$i/peers/llama.cpp)" $peer "time of llama.cpp"
+  close "$(result results/$i/ratio/llama.cpp)" "$(awk -v t="$(result results/$i/total_us)" -v p=$peer 'BEGIN { print t / p }')" \
+    "ratio to llama.cpp"
+  grep -q -e "-o json $asked\$" "$work/asked" || fail "llama-bench was not asked for $asked"
+done
+# Of each row a trial, and its turns in two repetitions.
+[ "$(wc -l <"$work/asked")" -eq 9 ] || fail "llama-bench was started $(wc -l <"$work/asked") times"
+! grep -q load_backend "$work/stderr" || fail "what llama-bench says is mixed with what bench says"
+
+# Without it, or with one that is too old or fails, the figures of this engine are there, and a line says why.
+one='^decode/stories260K/q8_0/token/0/x1/t1$'
+touch "$work/old"
+expect_exit 0 $bench_llama --peer "llama.cpp=$work/path/llama-bench" --filter '^decode/stories260K/q8_0/token/2048/x1/t1$'
+grep -q 'has no --n-depth' "$work/stderr" || fail "nothing says that llama-bench is too old"
+[ "$(result results/0/peers)" = "{}" ] || fail "a context that llama-bench has not"
+touch "$work/broken"
+expect_exit 0 $bench_llama --peer llama.cpp --filter "$one"
+grep -q 'cannot run it: main: error: failed to load model' "$work/stderr" || fail "nothing says why llama-bench failed"
+expect_exit 0 $bench_llama --peer "llama.cpp=$work/none" --filter "$one"
+[ "$(grep -c 'without a peer: .*/none: No such file.*--peer llama.cpp=PATH' "$work/stderr")" -eq 1 ] || fail "nothing says that llama-bench is missing"
+[ "$(result results/0/tokens_per_s)" != null ] || fail "no figure without a peer"
+expect_exit 0 $bench_llama --peer llama.cpp=true --filter "$one"
+grep -q 'true: is no llama-bench' "$work/stderr" || fail "another program passes for llama-bench"
+expect_exit 0 $bench --suite seeds --filter '^seeds/graph/replay/8$' --peer llama.cpp
+grep -q 'llama-bench runs none of these cases' "$work/stderr" || fail "nothing says that llama-bench has no such case"
+
 # Tables: aligned on standard output, and in a file between its marks.
 printf 'before\n<!-- bench:begin -->\nold\n<!-- bench:end -->\nafter\n' >"$work/page.md"
 expect_exit 0 $bench --filter 'seeds/graph/replay/8$' --peer ". $work/peer.sh" --markdown "$work/page.md"
