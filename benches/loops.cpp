@@ -2,6 +2,8 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+
+#include <cstring>
 #endif
 
 namespace caldera::bench {
@@ -67,7 +69,9 @@ __attribute__((target("avx512f,avx512vnni"), noinline)) std::int32_t integers_av
   for (std::int64_t turn = 0; turn < turns; ++turn)
     for (__m512i& chain : a) chain = _mm512_dpbusd_epi32(chain, k, k);
   for (int i = 1; i < kChains; ++i) a[0] = _mm512_add_epi32(a[0], a[i]);
-  return _mm_cvtsi128_si32(_mm512_castsi512_si128(a[0]));
+  std::int32_t sum = 0;
+  std::memcpy(&sum, &a[0], sizeof(sum));  // GCC warns of its own function for this
+  return sum;
 }
 
 __attribute__((target("avx2"), noinline)) std::int32_t integers_avx2(std::int64_t turns) {

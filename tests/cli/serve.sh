@@ -10,7 +10,7 @@ expect_exit 0 "$CALDERA_BIN" finetune --json --device cpu --model "$work/base" -
 start_server --adapter "poet=$work/adapter" --name tiny --api-key sesame --context 400
 
 cat >"$work/talk.py" <<'PYTHON'
-import json, sys, urllib.error, urllib.request
+import array, json, math, sys, urllib.error, urllib.request
 url = sys.argv[1]
 def ask(path, body=None, key="sesame"):
     data = None if body is None else json.dumps(body).encode()
@@ -57,13 +57,25 @@ assert list(json.loads(call["message"]["tool_calls"][0]["function"]["arguments"]
 
 reply = answer("/v1/completions", {"prompt": [72, 105], "max_tokens": 3, "logprobs": 2, "temperature": 0})["choices"][0]
 assert len(reply["logprobs"]["tokens"]) == 3 and all(x <= 0 for x in reply["logprobs"]["token_logprobs"]), reply
+# What lm-evaluation-harness asks: the log-likelihood of a prompt's own tokens, as the logits of `generate` have it.
+scored = answer("/v1/completions", {"prompt": [[72, 105, 33, 72], [105, 72]], "max_tokens": 1, "logprobs": 1, "temperature": 0,
+                                    "echo": True, "seed": 1234})["choices"]
+logits = array.array("f", open(sys.argv[2], "rb").read())
+rows = [logits[258 * i:258 * (i + 1)] for i in range(4)]
+expected = [row[i] - math.log(sum(math.exp(x) for x in row)) for row, i in zip(rows, [105, 33, 72])]
+for choice, prompt in zip(scored, [[72, 105, 33, 72], [105, 72]]):
+    told = choice["logprobs"]["token_logprobs"]
+    assert len(told) == len(prompt) + 1 and told[0] is None, told
+    if prompt == [72, 105, 33, 72]:
+        assert all(abs(a - b) < 1e-4 for a, b in zip(told[1:-1], expected)), (told, expected)
 best = reply["logprobs"]["top_logprobs"][0]
 assert max(best.values()) == reply["logprobs"]["token_logprobs"][0] and len(best) == 2, reply
 status, text = ask("/v1/completions", {"prompt": "x" * 500})
 assert status == 400 and "context_length_exceeded" in text, text
 assert 'endpoint="/v1/chat/completions",status="200"' in ask("/metrics")[1]
 PYTHON
-python3 "$work/talk.py" "$url" || fail "$(cat "$work/server.log")"
+expect_exit 0 "$CALDERA_BIN" generate --device cpu --model "$work/base" --prompt-ids "72 105 33 72" --max-tokens 1 --logits "$work/logits"
+python3 "$work/talk.py" "$url" "$work/logits" || fail "$(cat "$work/server.log")"
 # Two servers do not share a port.
 port=${url##*:}
 expect_exit 1 "$CALDERA_BIN" serve --device cpu --model "$work/base" --port "${port%%/*}"

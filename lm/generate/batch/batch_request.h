@@ -23,6 +23,8 @@ struct TokenEvent {
   RequestId request = 0;
   std::optional<std::int32_t> id;     ///< the token chosen, a stop token included
   std::optional<TokenReport> report;  ///< of that token, where log-probabilities were asked for
+  /// Of the prompt's tokens from the second one on, in the first event, where they were asked for.
+  std::vector<TokenReport> prompt_reports;
   /// Holds what may be shown of the text from now on, where the request has a tokenizer.
   std::string text;
   std::optional<std::string> stop;     ///< the stop string that ended the text
@@ -41,6 +43,9 @@ struct GenerateRequest : DecodingOptions {
   std::vector<std::int32_t> prompt;  ///< ids; at least one
   /// An adapter of load_adapter(), by its name; "": the model itself.
   std::string adapter;
+  /// Says how many of the most likely tokens are reported with each token of the prompt, as `logprobs` does
+  /// of those that are chosen. The whole prompt is computed then. Absent: none.
+  std::optional<std::int64_t> prompt_logprobs;
   /// Receives every event, on the thread of step() (a request cancelled while it waits: too). It has to be
   /// quick, as the whole batch waits for it; it may call submit() and cancel(). false ends the request: then
   /// this event was its last, whatever its `finish`. What it throws counts as false.

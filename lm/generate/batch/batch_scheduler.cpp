@@ -30,6 +30,10 @@ void BatchScheduler::check(const GenerateRequest& request) const {
     throw ValueError(
         fmt::format("generate: the prompt has {} tokens, more than the {} positions of a request",
                     request.prompt.size(), limits_.max_context));
+  if (request.prompt_logprobs && (*request.prompt_logprobs < 0 || *request.prompt_logprobs > vocabulary))
+    throw ValueError(
+        fmt::format("generate: {} log-probabilities a token of the prompt, of a vocabulary of {}",
+                    *request.prompt_logprobs, vocabulary));
   check_decoding(request, vocabulary);
 }
 

@@ -62,6 +62,7 @@ class BatchScheduler {
   void decode();
   void propose(RunningRequest& request);
   bool make_room(RunningRequest& request, std::int64_t count);
+  void score(RunningRequest& request, std::int64_t count);
   void feed(Requests requests, std::int64_t count);
   void feed_apart(Requests requests, std::int64_t count, const std::string& why);
   Answers compute(Requests requests, std::int64_t count);

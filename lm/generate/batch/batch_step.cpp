@@ -52,7 +52,7 @@ void BatchScheduler::admit() {
   while (static_cast<std::int64_t>(running_.size()) < limits_.max_batch) {
     RequestPtr request = book_.next();
     if (request == nullptr) return;
-    if (request->request().max_tokens == 0) {
+    if (request->request().max_tokens == 0 && !request->scores_prompt()) {
       end(*request, FinishReason::length);
       continue;
     }
@@ -102,11 +102,18 @@ void BatchScheduler::prefill() {
       request->catch_up(store);
       found(*request);
       if (request->waiting() < 2) break;
-      const std::int64_t count = forward_->piece_of(std::min(request->waiting(), budget));
+      std::int64_t count = forward_->piece_of(std::min(request->waiting(), budget));
+      if (request->scores_prompt())
+        count = std::min({count, PagedForward::kScoredPiece, request->waiting() - 1});
       if (!make_room(*request, count)) break;
-      feed({&request, 1}, count);
+      if (request->scores_prompt())
+        score(*request, count);
+      else
+        feed({&request, 1}, count);
       budget -= count;
     }
+    if (runs(*request) && request->waiting() == 1 && request->request().max_tokens == 0)
+      end(*request, FinishReason::length);
   }
 }
 
@@ -134,6 +141,28 @@ void BatchScheduler::propose(RunningRequest& request) {
   } catch (...) {
     end(request, FinishReason::failed, detail::message_of_current_exception());
   }
+}
+
+/// Computes the next `count` tokens of a prompt, not the last one, and what the model says behind each.
+void BatchScheduler::score(RunningRequest& request, std::int64_t count) {
+  RunningRequest* const one = &request;
+  try {
+    const PagedRow row = request.row(count);
+    const LazyTensor logits = forward_->feed_scored(row);
+    std::vector<LazyTensor> outputs = forward_->state();
+    outputs.push_back(logits);
+    eval(outputs);
+    const std::vector<float> rows = logits.to_vector<float>();
+    const auto width = static_cast<std::size_t>(logits.shape().back());
+    request.score(std::span(rows).first(static_cast<std::size_t>(count) * width), count);
+  } catch (const OutOfMemoryError& e) {
+    return feed_apart({&one, 1}, count, e.what());
+  } catch (const DeviceError&) {
+    throw;
+  } catch (...) {
+    return feed_apart({&one, 1}, count, detail::message_of_current_exception());
+  }
+  note_fed(request, count);
 }
 
 /// Computes the next `count` tokens of each request, and chooses where those were all.

@@ -1,5 +1,7 @@
 #include "lm/generate/batch/running_request.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -15,7 +17,10 @@ RunningRequest::RunningRequest(RequestId id, GenerateRequest request, NamedAdapt
 
 void RunningRequest::join(PageStore& store) {
   text_length_ = frequencies_.text_length(sequence_.prompt_size(), sequence_.size());
-  text_ = store.begin(adapter_.kind + frequencies_.kind(text_length_), sequence_.ids(), fed_);
+  std::string kind = adapter_.kind + frequencies_.kind(text_length_);
+  // What others have computed says nothing of its logits.
+  if (scores_prompt()) kind += fmt::format("|{}", id_);
+  text_ = store.begin(kind, sequence_.ids(), fed_);
 }
 
 void RunningRequest::leave(PageStore& store) {
@@ -74,6 +79,19 @@ PagedRow RunningRequest::row(std::int64_t count) const {
           .text_length = text_length_};
 }
 
+void RunningRequest::score(std::span<const float> logits, std::int64_t count) {
+  const std::size_t width = logits.size() / static_cast<std::size_t>(count);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t next = fed_ + i + 1;
+    // One that gave its pages up is computed again.
+    if (next != scored_ + 1 || next >= sequence_.prompt_size()) continue;
+    prompt_reports_.push_back(report_token(logits.subspan(static_cast<std::size_t>(i) * width, width),
+                                           sequence_.ids()[static_cast<std::size_t>(next)],
+                                           static_cast<std::size_t>(*request_.prompt_logprobs)));
+    ++scored_;
+  }
+}
+
 RunningRequest::Fed RunningRequest::feed(PageStore& store, std::int64_t count) {
   Fed fed;
   fed.again = std::clamp<std::int64_t>(settled_ - fed_, 0, count);
@@ -97,7 +115,7 @@ TokenEvent RunningRequest::take(std::int32_t choice, std::size_t i, bool& accept
   return chosen(std::move(token));
 }
 
-TokenEvent RunningRequest::chosen(ChosenToken token) const {
+TokenEvent RunningRequest::chosen(ChosenToken token) {
   TokenEvent event = this->event();
   event.id = token.id;
   event.report = std::move(token.report);
@@ -115,8 +133,9 @@ TokenEvent RunningRequest::ended(FinishReason reason, std::string error) {
   return event;
 }
 
-TokenEvent RunningRequest::event() const {
+TokenEvent RunningRequest::event() {
   TokenEvent event;
+  event.prompt_reports = std::exchange(prompt_reports_, {});
   event.request = id_;
   event.prompt_tokens = sequence_.prompt_size();
   event.reused_tokens = reused_;

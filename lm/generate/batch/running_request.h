@@ -49,6 +49,10 @@ class RunningRequest {
   /// Whether it gave its pages up before.
   bool was_preempted() const { return preempted_; }
   void preempt(PageStore& store);
+  /// Whether what the model says of the prompt is told as well.
+  bool scores_prompt() const { return request_.prompt_logprobs.has_value(); }
+  /// Takes the logits after the next `count` tokens, a row each, before feed().
+  void score(std::span<const float> logits, std::int64_t count);
   /// Makes room for the next `count` tokens. False where there are not enough pages.
   bool reserve(PageStore& store, std::int64_t count) { return store.reserve(text_, fed_ + count); }
   /// Asks the drafter what follows the one token that waits, for at most `most` tokens; the draft is fed
@@ -76,8 +80,8 @@ class RunningRequest {
   bool tell(const TokenEvent& event) const;
 
  private:
-  TokenEvent event() const;
-  TokenEvent chosen(ChosenToken token) const;
+  TokenEvent event();
+  TokenEvent chosen(ChosenToken token);
 
   RequestId id_;
   GenerateRequest request_;
@@ -90,6 +94,8 @@ class RunningRequest {
   std::int64_t settled_ = 0;  // the first tokens, which were computed or found once
   std::int64_t reused_ = 0;   // of the prompt
   bool preempted_ = false;
+  std::vector<TokenReport> prompt_reports_;  // of the prompt's second token and later ones
+  std::int64_t scored_ = 0;                  // of them, those that were told among them
   TokenDraft draft_;
   std::vector<std::int32_t> fed_ids_;  // the token that waits and the draft
 };

@@ -188,4 +188,10 @@ LazyTensor PagedForward::feed_drafts(std::span<const PagedRow> rows) {
   return in_dtype(model_.logits(hidden_states(rows, batch, length)), DType::f32);
 }
 
+LazyTensor PagedForward::feed_scored(const PagedRow& row) {
+  const LazyTensor hidden = hidden_states({&row, 1}, 1, padded_length(std::ssize(row.ids)));
+  const LazyTensor logits = in_dtype(model_.logits(hidden), DType::f32);
+  return reshape(logits, Shape{logits.shape(1), logits.shape(2)});
+}
+
 }  // namespace caldera

@@ -36,6 +36,8 @@ struct PagedRow {
 class PagedForward {
  public:
   static constexpr std::int64_t kPagePositions = 16;
+  /// Bounds what feed_scored() takes: logits of a whole piece would be hundreds of megabytes.
+  static constexpr std::int64_t kScoredPiece = 64;
 
   /// Takes the cache's memory.
   PagedForward(CausalLM& model, const PagingOptions& options);
@@ -56,6 +58,9 @@ class PagedForward {
   /// Logits (rows, length, vocabulary) after every id, fed likewise, where what is behind a row's own ids
   /// means nothing. Rows have tokens that may be forgotten again: they are written over.
   LazyTensor feed_drafts(std::span<const PagedRow> rows);
+  /// Logits (length, vocabulary) after every id of one row, kScoredPiece of them at most, fed as by feed();
+  /// what is behind them means nothing.
+  LazyTensor feed_scored(const PagedRow& row);
   std::vector<LazyTensor> state() const { return cache_.state(); }
 
   /// Bytes of keys and values that one position takes in layers without a window.

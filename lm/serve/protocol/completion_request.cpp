@@ -51,7 +51,7 @@ CompletionRequest read_completion_request(const Json& body, const ServeLimits& l
   fields.refuse_others(known);
 
   CompletionRequest request;
-  request.options = read_options(fields, limits);
+  request.options = read_options(fields, limits, 0);
   if (!request.options.max_tokens) request.options.max_tokens = 16;  // OpenAI's default here
   if (const auto top = fields.integer("logprobs", 0, 20)) request.options.logprobs = *top;
   if (const auto best = fields.integer("best_of", 1, limits.max_choices);

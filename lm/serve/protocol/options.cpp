@@ -103,11 +103,11 @@ const std::vector<std::string_view>& option_fields() {
   return kNames;
 }
 
-CompletionOptions read_options(const Fields& fields, const ServeLimits& limits) {
+CompletionOptions read_options(const Fields& fields, const ServeLimits& limits, std::int64_t least_tokens) {
   CompletionOptions options;
   options.model = fields.text("model").value_or("");
   options.sampling = read_sampling(fields, limits);
-  options.max_tokens = fields.integer("max_tokens", 1, limits.max_tokens);
+  options.max_tokens = fields.integer("max_tokens", least_tokens, limits.max_tokens);
   options.choices = fields.integer("n", 1, limits.max_choices).value_or(1);
   options.stop = fields.texts("stop", limits.max_stops, limits.max_stop_bytes);
   options.stop_ids = read_stop_ids(fields, limits);

@@ -33,7 +33,9 @@ struct CompletionOptions {
 /// The names of the fields that read_options() reads, and of those that change no text and are passed over.
 const std::vector<std::string_view>& option_fields();
 
-/// Reads them. Without a "seed" the seed is random. Throws ApiError 400.
-CompletionOptions read_options(const Fields& fields, const ServeLimits& limits);
+/// Reads them. Without a "seed" the seed is random. Throws ApiError 400, also for a "max_tokens" below
+/// `least_tokens`.
+CompletionOptions read_options(const Fields& fields, const ServeLimits& limits,
+                               std::int64_t least_tokens = 1);
 
 }  // namespace caldera::serve

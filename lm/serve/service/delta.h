@@ -12,13 +12,15 @@ namespace caldera::serve {
 
 /// A token as its log-probability is reported.
 struct TokenText {
-  std::string text;
+  std::string text;  ///< its bytes, which may be a part of a character
   double logprob = 0;
 };
 
 struct TokenLine {
   TokenText token;
   std::vector<TokenText> top;
+  bool known = true;  ///< false of a prompt's first token: there is no log-probability
+  bool shown = true;  ///< whether it is part of the text
 };
 
 /// Holds what is new of one of a request's texts.

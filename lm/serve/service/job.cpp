@@ -30,8 +30,8 @@ std::shared_ptr<Job> Job::start(Engine& engine, const Tokenizer& tokenizer, std:
   std::shared_ptr<Job> job(new Job(engine, texts.size()));
   for (JobText& text : texts) {
     const auto sequence = std::make_shared<Sequence>(tokenizer, text.options);
-    text.request.on_event = [state = job->state_, sequence, echo = text.echo,
-                             index = text.options.index](const TokenEvent& event) mutable {
+    text.request.on_event = [state = job->state_, sequence,
+                             index = text.options.index](const TokenEvent& event) {
       Delta delta = take_event(*sequence, event, index);
       const bool last = delta.ends();
       const std::lock_guard lock(state->mutex);
@@ -39,7 +39,6 @@ std::shared_ptr<Job> Job::start(Engine& engine, const Tokenizer& tokenizer, std:
       if (event.id && delta.thinking) ++state->usage.reasoning_tokens;
       if (!state->counted[static_cast<std::size_t>(index)]) {
         state->counted[static_cast<std::size_t>(index)] = true;
-        delta.text.insert(0, echo);
         state->usage.cached_tokens += event.reused_tokens;
       }
       const bool is_new = last || delta.shows() || !delta.tokens.empty();

@@ -25,7 +25,6 @@ struct Usage {
 struct JobText {
   GenerateRequest request;
   SequenceOptions options;
-  std::string echo;           ///< the text begins with it
   bool counts_prompt = true;  ///< false for further texts of one prompt
 };
 

@@ -7,6 +7,8 @@
 #include <random>
 #include <utility>
 
+#include "lm/base/unicode/utf8.h"
+
 namespace caldera::serve {
 namespace {
 
@@ -35,19 +37,37 @@ Json chat_logprobs(const std::vector<TokenLine>& lines) {
   return {{"content", std::move(content)}, {"refusal", nullptr}};
 }
 
-Json text_logprobs(const std::vector<TokenLine>& lines, std::size_t offset) {
+/// The text of a token where there are no bytes beside it: OpenAI writes "bytes:\xe2\x82" for what is not a
+/// whole number of characters.
+std::string legible(const std::string& bytes) {
+  if (caldera::detail::is_utf8(bytes)) return bytes;
+  std::string text = "bytes:";
+  for (const char c : bytes) text += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  return text;
+}
+
+/// Tells tokens that begin at character `offset` of the text, which goes on behind them.
+Json text_logprobs(const std::vector<TokenLine>& lines, std::size_t& offset) {
   Json result{{"tokens", Json::array()},
               {"token_logprobs", Json::array()},
               {"top_logprobs", Json::array()},
               {"text_offset", Json::array()}};
   for (const TokenLine& line : lines) {
-    result["tokens"].push_back(line.token.text);
+    result["tokens"].push_back(legible(line.token.text));
+    result["text_offset"].push_back(offset);
+    const auto is_first_byte = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; };
+    if (line.shown) offset += static_cast<std::size_t>(std::ranges::count_if(line.token.text, is_first_byte));
+    if (!line.known) {
+      result["token_logprobs"].push_back(nullptr);
+      result["top_logprobs"].push_back(nullptr);
+      continue;
+    }
     result["token_logprobs"].push_back(finite(line.token.logprob));
     Json top = Json::object();
-    for (const TokenText& other : line.top) top[other.text] = finite(other.logprob);
+    // The most likely first: another token of the same text is not told. The one that stands there always is.
+    for (const TokenText& other : line.top) top.emplace(legible(other.text), finite(other.logprob));
+    top.emplace(legible(line.token.text), finite(line.token.logprob));
     result["top_logprobs"].push_back(std::move(top));
-    result["text_offset"].push_back(offset);
-    offset += line.token.text.size();
   }
   return result;
 }
@@ -106,7 +126,8 @@ Json Reply::json(const Usage& usage) const {
       choice["logprobs"] = head_.logprobs ? chat_logprobs(text.tokens) : Json(nullptr);
     } else {
       choice["text"] = text.text;
-      choice["logprobs"] = head_.logprobs ? text_logprobs(text.tokens, 0) : Json(nullptr);
+      std::size_t offset = 0;
+      choice["logprobs"] = head_.logprobs ? text_logprobs(text.tokens, offset) : Json(nullptr);
     }
     choice["finish_reason"] = text_or_null(text.finish);
     choices.push_back(std::move(choice));
@@ -150,7 +171,6 @@ std::string ChunkWriter::events(const Delta& delta) {
                              ? text_logprobs(delta.tokens, text.characters)
                              : Json(nullptr);
     choice["finish_reason"] = text_or_null(delta.finish);
-    text.characters += delta.text.size();
     return event(std::move(choice));
   }
   const auto chat_event = [&](Json change, const std::string& finish, Json logprobs) {

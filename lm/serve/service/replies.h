@@ -58,7 +58,7 @@ class ChunkWriter {
   struct Text {
     bool begun = false;
     std::size_t calls = 0;
-    std::size_t characters = 0;  // bytes of text told, for "text_offset"
+    std::size_t characters = 0;  // of the tokens told, for "text_offset"
   };
 
   std::string event(Json choice) const;

@@ -1,5 +1,6 @@
 #include "lm/serve/service/sequence.h"
 
+#include <iterator>
 #include <utility>
 
 namespace caldera::serve {
@@ -7,6 +8,11 @@ namespace caldera::serve {
 namespace {
 
 std::string text_of(const Tokenizer& tokenizer, std::int32_t id) { return tokenizer.decode({&id, 1}, false); }
+
+/// The bytes of a token; special tokens have names.
+std::string bytes_of(const Tokenizer& tokenizer, std::int32_t id) {
+  return tokenizer.is_special(id) ? text_of(tokenizer, id) : tokenizer.token_bytes(id);
+}
 
 }  // namespace
 
@@ -34,9 +40,10 @@ Delta Sequence::take(const TokenEvent& event) {
   const bool is_stop_token = event.finish == FinishReason::stop && !event.stop;
   const auto thinking = [&] { return options_.thinking && options_.thinking->thinking(); };
   const bool thought = thinking();
+  if (!std::exchange(begun_, true)) begin(event, delta);
   if (event.report && !is_stop_token) lines_.push_back(line_of(*event.report));
   if (!event.text.empty()) {
-    delta.tokens = std::exchange(lines_, {});
+    take_lines(delta, event.text);
     split(event.text, delta);
   }
   delta.thinking = event.id && !is_stop_token && (thought || thinking());
@@ -49,6 +56,33 @@ Delta Sequence::take(const TokenEvent& event) {
     finish(*event.finish == FinishReason::length ? "length" : "stop", delta);
   }
   return delta;
+}
+
+/// Adds the prompt, where it is part of the text.
+void Sequence::begin(const TokenEvent& event, Delta& delta) {
+  delta.text = options_.echo;
+  if (options_.scored_prompt.empty()) return;
+  TokenLine first;
+  first.token.text = bytes_of(tokenizer_, options_.scored_prompt.front());
+  first.known = false;
+  first.shown = !tokenizer_.is_special(options_.scored_prompt.front());
+  lines_.push_back(std::move(first));
+  for (const TokenReport& report : event.prompt_reports) lines_.push_back(line_of(report));
+  take_lines(delta, options_.echo);
+}
+
+/// Tells what is known of the tokens of a piece of text.
+void Sequence::take_lines(Delta& delta, const std::string& shown) {
+  const bool is_first = !std::exchange(aligned_, true);
+  for (TokenLine& line : lines_) {
+    if (!is_first || !line.shown || line.token.text.empty()) continue;
+    // Many tokenizers leave out the space before a text's first word.
+    if (line.token.text.starts_with(' ') && !shown.starts_with(' ')) line.token.text.erase(0, 1);
+    break;
+  }
+  delta.tokens.insert(delta.tokens.end(), std::make_move_iterator(lines_.begin()),
+                      std::make_move_iterator(lines_.end()));
+  lines_.clear();
 }
 
 void Sequence::split(const std::string& shown, Delta& delta) {
@@ -91,9 +125,11 @@ void Sequence::finish(const std::string& reason, Delta& delta) {
 
 TokenLine Sequence::line_of(const TokenReport& report) const {
   const auto told = [&](const TokenLogProbability& token) {
-    return TokenText{text_of(tokenizer_, token.id), token.log_probability};
+    return TokenText{bytes_of(tokenizer_, token.id), token.log_probability};
   };
-  TokenLine line{told(report.drawn), {}};
+  TokenLine line;
+  line.token = told(report.drawn);
+  line.shown = !tokenizer_.is_special(report.drawn.id);
   for (const TokenLogProbability& other : report.top) line.top.push_back(told(other));
   return line;
 }

@@ -17,6 +17,9 @@ namespace caldera::serve {
 struct SequenceOptions {
   std::int64_t index = 0;
   std::optional<ToolFormat> tools;  ///< look for calls
+  std::string echo;                 ///< the text begins with it
+  /// The prompt, where its tokens are reported.
+  std::vector<std::int32_t> scored_prompt = {};
   /// Sets apart what the model thinks; made of the prompt, which may have opened the thinking.
   std::optional<ThinkingSplitter> thinking;
 };
@@ -41,12 +44,16 @@ class Sequence {
   void add_parts(const std::vector<ThinkingPart>& parts, Delta& delta);
   void add_answer(const std::string& text, Delta& delta);
   void finish(const std::string& reason, Delta& delta);
+  void begin(const TokenEvent& event, Delta& delta);
+  void take_lines(Delta& delta, const std::string& shown);
   TokenLine line_of(const TokenReport& report) const;
 
   const Tokenizer& tokenizer_;
   SequenceOptions options_;
   std::optional<ToolCallParser> calls_;
   std::vector<TokenLine> lines_;  // of tokens whose text is held back
+  bool begun_ = false;            // the first event has come
+  bool aligned_ = false;          // the first piece of text has come
 };
 
 }  // namespace caldera::serve

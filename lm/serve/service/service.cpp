@@ -122,8 +122,11 @@ std::shared_ptr<Job> Service::start(const CompletionRequest& request) {
       ids = std::get<std::vector<std::int32_t>>(prompt);
       check_ids(ids, model_.tokenizer->vocab_size(), "prompt");
     }
-    if (request.echo) first.echo = model_.tokenizer->decode(ids);
+    if (request.echo) first.options.echo = model_.tokenizer->decode(ids);
+    const bool scores = request.echo && request.options.logprobs;
+    if (scores) first.options.scored_prompt = ids;
     first.request = make_request(request.options, std::move(ids));
+    if (scores) first.request.prompt_logprobs = request.options.logprobs;
     first.request.text = text_options(model_.tokenizer, first.options);
     add_choices(
         request.options, first,
@@ -141,7 +144,8 @@ GenerateRequest Service::make_request(const CompletionOptions& options,
   const std::int64_t context = engine().context();
   const auto size = static_cast<std::int64_t>(prompt.size());
   if (prompt.empty()) throw bad_request("the prompt has no tokens", "prompt");
-  if (size >= context) {
+  const bool generates = options.max_tokens.value_or(1) > 0;
+  if (generates ? size >= context : size > context) {
     throw bad_request(
         fmt::format("the prompt has {} tokens; prompt and answer together may have {}", size, context),
         "messages", "context_length_exceeded");

@@ -109,6 +109,14 @@ class FakeEngine : public serve::Engine {
     return id;
   }
 
+  // Token i of the prompt has the log-probability -i / 4, and is the most likely one.
+  static void score(const Running& running, TokenEvent& event) {
+    for (std::size_t i = 1; i < running.request.prompt.size(); ++i) {
+      const TokenLogProbability one{running.request.prompt[i], -static_cast<double>(i) / 4};
+      event.prompt_reports.push_back({one, {one}});
+    }
+  }
+
   void step(RequestId id) {
     TokenEvent event;
     Running* running = nullptr;
@@ -120,6 +128,7 @@ class FakeEngine : public serve::Engine {
       if (running->cancelled) {
         event.finish = FinishReason::cancelled;
       } else {
+        if (running->request.prompt_logprobs && running->said == 0) score(*running, event);
         const auto at = static_cast<std::size_t>(running->said++);
         event.id = at < running->text.size() ? static_cast<unsigned char>(running->text[at]) : kEos;
         if (running->request.constraint) event.id = allowed_token(*running->request.constraint);
@@ -134,6 +143,12 @@ class FakeEngine : public serve::Engine {
         event.stop = decoded.stop;
         event.finish = decoded.finish;
         if (event.id == kEos) event.finish = FinishReason::stop;
+        if (running->request.max_tokens == 0) {
+          event.id.reset();
+          event.report.reset();
+          event.text.clear();
+          event.finish = FinishReason::length;
+        }
       }
     }
     const bool go_on = running->request.on_event(event);

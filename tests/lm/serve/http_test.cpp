@@ -113,9 +113,10 @@ TEST(Serve, TellsLogProbabilities) {
             R"({"token":"x","logprob":-0.5,"bytes":[120],"top_logprobs":[)"
             R"({"token":"a","logprob":-1.0,"bytes":[97]},{"token":"b","logprob":-2.0,"bytes":[98]}]})");
   const Json text = parsed(server.client().Post("/v1/completions", R"({"prompt":"a","logprobs":1})", kJson));
-  EXPECT_EQ(text["choices"][0]["logprobs"].dump(),
-            R"({"tokens":["x","y"],"token_logprobs":[-0.5,-0.5],"top_logprobs":[{"a":-1.0},{"a":-1.0}],)"
-            R"("text_offset":[0,1]})");
+  EXPECT_EQ(
+      text["choices"][0]["logprobs"].dump(),
+      R"({"tokens":["x","y"],"token_logprobs":[-0.5,-0.5],"top_logprobs":[{"a":-1.0,"x":-0.5},{"a":-1.0,"y":-0.5}],)"
+      R"("text_offset":[0,1]})");
 }
 
 TEST(Serve, FindsCallsOfTools) {
