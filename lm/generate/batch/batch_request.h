@@ -23,7 +23,7 @@ struct TokenEvent {
   RequestId request = 0;
   std::optional<std::int32_t> id;     ///< the token chosen, a stop token included
   std::optional<TokenReport> report;  ///< of that token, where log-probabilities were asked for
-  /// Of the prompt's tokens from the second one on, in the first event, where they were asked for.
+  /// Reports the prompt's tokens from the second one on, in the first event, where they were asked for.
   std::vector<TokenReport> prompt_reports;
   /// Holds what may be shown of the text from now on, where the request has a tokenizer.
   std::string text;
