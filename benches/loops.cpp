@@ -2,8 +2,6 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
-
-#include <cstring>
 #endif
 
 namespace caldera::bench {
@@ -60,32 +58,38 @@ CALDERA_BENCH_LOOPS(plain, 16, __attribute__((noinline)))
 CALDERA_BENCH_LOOPS(avx2, 32, __attribute__((target("avx2,fma"), noinline)))
 CALDERA_BENCH_LOOPS(avx512, 64, __attribute__((target("avx512f,fma"), noinline)))
 
-// Ten chains, as above.
-constexpr int kChains = 10;
+// Ten chains, as above: each in a variable of its own, so that it is in a register, and with values of its
+// own, so that none is computed for another.
+constexpr std::int64_t kChains = 10;
 
 __attribute__((target("avx512f,avx512vnni"), noinline)) std::int32_t integers_avx512(std::int64_t turns) {
   const __m512i k = _mm512_set1_epi8(1);
-  __m512i a[kChains] = {};
-  for (std::int64_t turn = 0; turn < turns; ++turn)
-    for (__m512i& chain : a) chain = _mm512_dpbusd_epi32(chain, k, k);
-  for (int i = 1; i < kChains; ++i) a[0] = _mm512_add_epi32(a[0], a[i]);
-  std::int32_t sum = 0;
-  std::memcpy(&sum, &a[0], sizeof(sum));  // GCC warns of its own function for this
-  return sum;
+  __m512i a = k, b = a + k, c = b + k, d = c + k, e = d + k;
+  __m512i f = e + k, g = f + k, h = g + k, i = h + k, j = i + k;
+  const auto step = [k](__m512i & chain) __attribute__((target("avx512f,avx512vnni"), always_inline)) {
+    chain = _mm512_dpbusd_epi32(chain, k, k);
+  };
+  for (std::int64_t turn = 0; turn < turns; ++turn) {
+    step(a), step(b), step(c), step(d), step(e), step(f), step(g), step(h), step(i), step(j);
+  }
+  a += b + c + d + e + f + g + h + i + j;
+  return static_cast<std::int32_t>(a[0]);
 }
 
 __attribute__((target("avx2"), noinline)) std::int32_t integers_avx2(std::int64_t turns) {
   const __m256i ones = _mm256_set1_epi16(1);
-  __m256i a[kChains] = {};
   __m256i k = _mm256_set1_epi8(1);
+  __m256i a = k, b = a + k, c = b + k, d = c + k, e = d + k;
+  __m256i f = e + k, g = f + k, h = g + k, i = h + k, j = i + k;
+  const auto step = [&](__m256i & chain) __attribute__((target("avx2"), always_inline)) {
+    chain = _mm256_add_epi32(chain, _mm256_madd_epi16(_mm256_maddubs_epi16(k, k), ones));
+    asm volatile("" : "+x"(k));  // else the product is formed once, and not at all in the loop
+  };
   for (std::int64_t turn = 0; turn < turns; ++turn) {
-    for (__m256i& chain : a) {
-      chain = _mm256_add_epi32(chain, _mm256_madd_epi16(_mm256_maddubs_epi16(k, k), ones));
-      asm volatile("" : "+x"(k));  // else the product is formed once, and not at all in the loop
-    }
+    step(a), step(b), step(c), step(d), step(e), step(f), step(g), step(h), step(i), step(j);
   }
-  for (int i = 1; i < kChains; ++i) a[0] = _mm256_add_epi32(a[0], a[i]);
-  return _mm_cvtsi128_si32(_mm256_castsi256_si128(a[0]));
+  a += b + c + d + e + f + g + h + i + j;
+  return static_cast<std::int32_t>(a[0]);
 }
 #endif
 

@@ -142,6 +142,11 @@ done
 for field in limits/read_bandwidth limits_of_threads/1/read_bandwidth limits_of_threads/1/gflop_per_s; do
   [ "$(result "environment/$field")" != null ] || fail "the environment lacks $field"
 done
+# A processor computes with integers of 8 bits no slower than with floats, and no chain of its loops is left out.
+if [ "$(result environment/limits/integer_gop_per_s)" != null ]; then
+  awk -v i="$(result environment/limits/integer_gop_per_s)" -v f="$(result environment/limits/gflop_per_s)" \
+    'BEGIN { exit !(i > 0.6 * f && i < 9 * f) }' || fail "the peak of integers is $(result environment/limits/integer_gop_per_s)"
+fi
 # 204 thousand weights of 8 bits and their scales; one matrix a layer, whose rows are no blocks, in f16; norms are floats.
 weights=$(awk -v t="$(result results/$one/total_us)" -v g="$(result results/$one/gb_per_s)" 'BEGIN { print g * t * 1e3 }')
 close "$weights" 329952 "bytes that a token reads"
