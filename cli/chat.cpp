@@ -38,6 +38,7 @@ constexpr const char* kHelp =
     "A line that ends in \\ goes on in the next.";
 
 constexpr std::int64_t kDefaultContext = 4096;
+constexpr std::int64_t kLeastRoom = 64;  // for an answer
 
 class ChatCommand : public Command {
  public:
@@ -193,13 +194,35 @@ class ChatCommand : public Command {
   /// the conversation goes on; in a script it is the end.
   void answer(Conversation& conversation, BatchGenerator& generator) {
     try {
-      const std::string prompt = conversation.prompt();
+      const std::string prompt = fitting_prompt(conversation, generator.limits().max_context);
       generate_answer(conversation, generator, prompt);
     } catch (const std::exception& error) {
       if (!interactive_) throw;
       conversation.take_back();
       note(fmt::format("{}\n(the message was taken back)", error.what()));
     }
+  }
+
+  /// The conversation as the model reads it. What was said first is forgotten where there is no room for an
+  /// answer.
+  std::string fitting_prompt(Conversation& conversation, std::int64_t context) {
+    const std::int64_t least = std::min(max_tokens_.value_or(kLeastRoom), kLeastRoom);
+    std::string prompt = conversation.prompt();
+    std::int64_t size = std::ssize(tokenizer_->encode(prompt, false));
+    int forgotten = 0;
+    for (; size + least > context && conversation.forget_first(); ++forgotten) {
+      prompt = conversation.prompt();
+      size = std::ssize(tokenizer_->encode(prompt, false));
+    }
+    if (forgotten > 0)
+      note(fmt::format("the context of {} tokens is full: what was said first is forgotten ({} message{})",
+                       context, forgotten, forgotten == 1 ? "" : "s"));
+    const bool full = size > context - context / 5;
+    if (full && !warned_)
+      note(fmt::format("the context is nearly full: {} of {} tokens; what was said first will be forgotten",
+                       size, context));
+    warned_ = full;
+    return prompt;
   }
 
   void generate_answer(Conversation& conversation, BatchGenerator& generator, const std::string& prompt) {
@@ -272,6 +295,7 @@ class ChatCommand : public Command {
   std::shared_ptr<const Tokenizer> tokenizer_;
   DecodingOptions options_;  // what all answers have in common
   bool interactive_ = false;
+  bool warned_ = false;
 };
 
 }  // namespace

@@ -57,9 +57,15 @@ class ConvertCommand : public Command {
     check_other_place(model_, out_);
     if (device_given()) open_device();
     const Converted converted = convert_model(model_, out_, {.to = format, .type = type_});
+    if (converted.matrices_as_floats > 0)
+      note(fmt::format("{} of {} matrices stay floats: their rows are no whole blocks of {}",
+                       converted.matrices_as_floats, converted.matrices, type_.empty() ? "affine4" : type_));
     if (json()) {
-      return print_json(
-          {{"out", converted.out.string()}, {"tensors", converted.tensors}, {"bytes", converted.bytes}});
+      return print_json({{"out", converted.out.string()},
+                         {"tensors", converted.tensors},
+                         {"bytes", converted.bytes},
+                         {"matrices", converted.matrices},
+                         {"matrices_as_floats", converted.matrices_as_floats}});
     }
     note(fmt::format("{}: {} tensors, {} bytes", converted.out.string(), converted.tensors, converted.bytes));
   }

@@ -56,12 +56,27 @@ class EmbedCommand : public Command {
     if (prompt_option_.given()) options.prompt_name = prompt_;
     options.batch_size = batch_size_;
     const EncodedTexts encoded = model.encode(texts, options);
-    if (json()) return print_json({{"embeddings", encoded.embeddings}, {"tokens", encoded.tokens}});
+    tell_cuts(encoded, model.max_length());
+    if (json())
+      return print_json(
+          {{"embeddings", encoded.embeddings}, {"tokens", encoded.tokens}, {"left_out", encoded.left_out}});
     for (const std::vector<float>& embedding : encoded.embeddings)
       fmt::print("{}\n", fmt::join(embedding, " "));
   }
 
  private:
+  /// Says which texts were too long: what is behind the model's end counts for nothing.
+  void tell_cuts(const EncodedTexts& encoded, std::int64_t most) const {
+    constexpr int kTold = 5;
+    int cut = 0;
+    for (std::size_t i = 0; i < encoded.left_out.size(); ++i) {
+      if (encoded.left_out[i] == 0 || ++cut > kTold) continue;
+      note(fmt::format("text {} has {} tokens; the model takes {} at most, so {} were left out", i + 1,
+                       encoded.tokens[i] + encoded.left_out[i], most, encoded.left_out[i]));
+    }
+    if (cut > kTold) note(fmt::format("{} texts were cut in all", cut));
+  }
+
   std::string model_;
   std::string text_;
   std::string file_;

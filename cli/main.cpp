@@ -92,7 +92,12 @@ int execute(Command& command) {
 /// The runtime reads the variable when it is loaded, before main, so the program starts itself once more.
 void limit_spinning(char** argv) {
   if (std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr) return;
-  if (setenv("GOMP_SPINCOUNT", "10000", 1) == 0) execv("/proc/self/exe", argv);
+  // By its own path, so that lists of processes have its name.
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error || setenv("GOMP_SPINCOUNT", "10000", 1) != 0) return;
+  execv(self.c_str(), argv);
+  execv("/proc/self/exe", argv);  // whose file is gone
 }
 
 std::vector<CommandPtr> make_commands() {

@@ -1,14 +1,19 @@
 #include "cli/chat/line_reader.h"
 
+#include <langinfo.h>
+#include <poll.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <clocale>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <string_view>
 
 #include "cli/chat/interrupts.h"
+#include "cli/chat/typed_text.h"
 #if CALDERA_HAS_LIBEDIT
 #include <editline/readline.h>
 #endif
@@ -35,6 +40,33 @@ std::optional<std::string> read_plain() {
   return line;
 }
 
+#if CALDERA_HAS_LIBEDIT
+TypedText typed;
+
+/// The next character for the line editor; -1 at the end and where there is an interrupt.
+int next_character(std::FILE* /*input*/) {
+  constexpr int kSoon = 30;  // milliseconds: a terminal sends a mark at once, a person no two keys
+  std::array<char, 4096> bytes;
+  while (typed.empty()) {
+    pollfd waiter{STDIN_FILENO, POLLIN, 0};
+    if (typed.holds_back() && poll(&waiter, 1, kSoon) == 0) {
+      typed.flush();
+      continue;
+    }
+    const ssize_t got = ::read(STDIN_FILENO, bytes.data(), bytes.size());
+    if (got < 0 && errno == EINTR && !interrupted()) continue;
+    if (got <= 0) return -1;
+    typed.push({bytes.data(), static_cast<std::size_t>(got)});
+  }
+  return static_cast<int>(typed.take());
+}
+
+void tell_terminal(std::string_view what) {
+  std::fwrite(what.data(), 1, what.size(), stdout);
+  std::fflush(stdout);
+}
+#endif
+
 }  // namespace
 
 LineReader::LineReader() : interactive_(isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1) {
@@ -42,6 +74,9 @@ LineReader::LineReader() : interactive_(isatty(STDIN_FILENO) == 1 && isatty(STDO
   if (!interactive_) return;
   std::setlocale(LC_CTYPE, "");  // the editor counts columns; numbers keep their point
   rl_readline_name = const_cast<char*>("caldera");
+  // Elsewhere the sign of a line's end cannot be shown.
+  marks_pastes_ = std::string_view(nl_langinfo(CODESET)) == "UTF-8";
+  if (marks_pastes_) rl_getc_function = next_character;
   using_history();
 #endif
 }
@@ -49,14 +84,16 @@ LineReader::LineReader() : interactive_(isatty(STDIN_FILENO) == 1 && isatty(STDO
 std::optional<std::string> LineReader::read(const std::string& prompt) {
 #if CALDERA_HAS_LIBEDIT
   if (interactive_) {
+    if (marks_pastes_) tell_terminal(kMarkPastes);
     const std::unique_ptr<char, Free> line(::readline(prompt.c_str()));
+    if (marks_pastes_) tell_terminal(kMarkNoPastes);
     if (line == nullptr) {
       if (!take_interrupt()) return std::nullopt;
       std::fputc('\n', stdout);
       return std::string();
     }
     if (*line != '\0') add_history(line.get());
-    return std::string(line.get());
+    return marks_pastes_ ? with_line_ends(line.get()) : std::string(line.get());
   }
 #endif
   if (interactive_) {

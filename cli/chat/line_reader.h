@@ -7,7 +7,8 @@
 namespace caldera::cli {
 
 /// Reads lines from standard input. On a terminal they can be edited and earlier ones come back with the
-/// arrow keys, where the program was built with libedit. One thread at a time.
+/// arrow keys, where the program was built with libedit; what is pasted there is one text, whatever lines it
+/// has, until it is sent with the key for it. One thread at a time.
 class LineReader {
  public:
   LineReader();
@@ -21,6 +22,7 @@ class LineReader {
 
  private:
   bool interactive_;
+  bool marks_pastes_ = false;
 };
 
 }  // namespace caldera::cli

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/base/error.h"
@@ -61,6 +62,16 @@ std::string Conversation::take_back() {
     if (is_by(last, "user")) return last.at("content").is_string() ? last.at("content") : ordered_json("");
   }
   return "";
+}
+
+bool Conversation::forget_first() {
+  const auto by_user = [](const ordered_json& message) { return is_by(message, "user"); };
+  const auto first = std::find_if(messages_.begin(), messages_.end(), by_user);
+  if (first == messages_.end()) return false;
+  const auto second = std::find_if(first + 1, messages_.end(), by_user);
+  if (second == messages_.end()) return false;
+  messages_.erase(first, second);
+  return true;
 }
 
 std::string Conversation::prompt() const {

@@ -29,6 +29,10 @@ class Conversation {
   /// none.
   std::string take_back();
 
+  /// Removes the first thing that the user said and what was answered. False, and nothing is removed, where
+  /// the user has said no more than one thing.
+  bool forget_first();
+
   /// The text that the model continues with its answer. Throws ChatTemplateError where the template refuses.
   std::string prompt() const;
   const nlohmann::ordered_json& messages() const { return messages_; }

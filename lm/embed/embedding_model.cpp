@@ -117,15 +117,17 @@ LazyTensor EmbeddingModel::embed(std::span<const std::vector<std::int32_t>> text
 EncodedTexts EmbeddingModel::encode(std::span<const std::string> texts, const EncodeOptions& options) {
   if (options.batch_size < 1) throw ValueError("encode: the batch size must be positive");
   const std::vector<std::int32_t> of_empty_text = tokenizer_->encode("");
+  EncodedTexts encoded;
   std::vector<std::vector<std::int32_t>> ids;
   ids.reserve(texts.size());
   for (const std::string& text : texts) {
     ids.push_back(tokenize(text, options));
+    const std::size_t size = ids.back().size();
     cut(ids.back(), static_cast<std::size_t>(max_length()), of_empty_text);
+    encoded.left_out.push_back(static_cast<std::int64_t>(size - ids.back().size()));
   }
 
   EvaluationMode evaluation(*model_);
-  EncodedTexts encoded;
   const auto batch = static_cast<std::size_t>(options.batch_size);
   const auto width = static_cast<std::size_t>(dimension());
   for (std::size_t begin = 0; begin < ids.size(); begin += batch) {

@@ -26,7 +26,8 @@ struct EncodeOptions {
 /// The vectors of texts, and what they took.
 struct EncodedTexts {
   std::vector<std::vector<float>> embeddings;
-  std::vector<std::int64_t> tokens;  ///< of each text, special ones and a prompt's among them
+  std::vector<std::int64_t> tokens;    ///< of each text, special ones and a prompt's among them
+  std::vector<std::int64_t> left_out;  ///< of each text, as the model takes no more: 0 of most
 };
 
 /// Whether the files of a model, a folder or a .gguf file, say that it is made for embeddings: an encoder, or

@@ -76,13 +76,12 @@ TensorToMake as_floats(const ModelFiles& files, const std::string& name, DType d
           [&weight, name, dtype] { return detail::float_bytes(weight.values(), dtype, name); }};
 }
 
-/// Whether mlx-lm would quantise it: a table or a linear layer whose rows are whole groups; not what chooses
+/// Whether mlx-lm would quantise it, were its rows whole groups: a table or a linear layer; not what chooses
 /// experts, and no table of positions.
 bool is_quantizable(const std::string& name, const Shape& shape) {
-  return shape.rank() == 2 && shape[1] % kGroup == 0 && name.ends_with(".weight") &&
-         !name.ends_with("norm.weight") && !name.ends_with("mlp.gate.weight") &&
-         !name.ends_with("mlp.router.weight") && name.find("position") == name.npos &&
-         !name.ends_with("wpe.weight");
+  return shape.rank() == 2 && name.ends_with(".weight") && !name.ends_with("norm.weight") &&
+         !name.ends_with("mlp.gate.weight") && !name.ends_with("mlp.router.weight") &&
+         name.find("position") == name.npos && !name.ends_with("wpe.weight");
 }
 
 /// Codes, scales and biases. Each encodes the matrix again: one pass through the file for each of the three
@@ -122,14 +121,14 @@ class NewFolder {
 };
 
 /// config.json of the new folder.
-std::string new_config(const CompleteConfig& complete, const ConvertOptions& options,
-                       const std::string& type) {
+std::string new_config(const CompleteConfig& complete, const ConvertOptions& options, const std::string& type,
+                       bool quantised) {
   Json json = complete.json;
-  if (options.to == ModelFormat::mlx) {
+  if (options.to == ModelFormat::mlx && quantised) {
     const Json quantization{{"group_size", kGroup}, {"bits", type == "affine4" ? 4 : 8}, {"mode", "affine"}};
     json["quantization"] = quantization;
     json["quantization_config"] = quantization;
-  } else {
+  } else if (options.to != ModelFormat::mlx) {
     json.erase("dtype");
     json["torch_dtype"] = name(dtype_of_name(type));
   }
@@ -139,16 +138,23 @@ std::string new_config(const CompleteConfig& complete, const ConvertOptions& opt
 Converted write_folder(const ModelFiles& files, const CompleteConfig& complete, const fs::path& out,
                        const ConvertOptions& options, const std::string& type) {
   std::vector<TensorToMake> tensors;
+  Converted converted;
   for (const std::string& name : files.names()) {
     if (name.ends_with(".rotary_emb.inv_freq")) continue;
-    if (options.to == ModelFormat::mlx && is_quantizable(name, files.weight(name).shape()))
+    const Shape& shape = files.weight(name).shape();
+    const bool counts = options.to == ModelFormat::mlx && is_quantizable(name, shape);
+    const bool in_groups = counts && shape[1] % kGroup == 0;
+    if (counts) ++converted.matrices;
+    if (counts && !in_groups) ++converted.matrices_as_floats;
+    if (in_groups)
       add_affine(tensors, files, name, type == "affine4" ? 4 : 8);
     else if (options.to == ModelFormat::mlx)
       tensors.push_back(as_floats(files, name, floating_weight(files, name).natural_dtype()));
     else
       tensors.push_back(as_floats(files, name, dtype_of_name(type)));
   }
-  const std::string config = new_config(complete, options, type);
+  const std::string config =
+      new_config(complete, options, type, converted.matrices > converted.matrices_as_floats);
   std::error_code error;
   const NewFolder folder(out, fs::create_directories(out, error));
   if (error) throw FileError(fmt::format("{}: cannot create the folder: {}", out.string(), error.message()));
@@ -158,7 +164,10 @@ Converted write_folder(const ModelFiles& files, const CompleteConfig& complete, 
   add_tokenizer_files(staged, files.path(), out);
   staged.add_text(out / "config.json", config);
   staged.commit();
-  return {out, tensors.size(), fs::file_size(out / "model.safetensors", error)};
+  converted.out = out;
+  converted.tensors = tensors.size();
+  converted.bytes = fs::file_size(out / "model.safetensors", error);
+  return converted;
 }
 
 Converted write_gguf(const ModelFiles& files, const CompleteConfig& complete, const fs::path& out,
@@ -169,12 +178,12 @@ Converted write_gguf(const ModelFiles& files, const CompleteConfig& complete, co
   detail::GgufWriter writer;
   detail::add_configuration(writer, model);
   detail::add_tokenizer(writer, files.path());
-  detail::add_weights(writer, model);
+  const detail::MatrixCounts matrices = detail::add_weights(writer, model);
   StagedFiles staged;
   writer.write(staged, out);
   staged.commit();
   std::error_code error;
-  return {out, writer.tensor_count(), fs::file_size(out, error)};
+  return {out, writer.tensor_count(), fs::file_size(out, error), matrices.all, matrices.as_floats};
 }
 
 }  // namespace

@@ -24,6 +24,10 @@ struct Converted {
   std::filesystem::path out;
   std::size_t tensors = 0;
   std::uint64_t bytes = 0;  ///< of the weights' file
+  /// Counts the matrices that a type of few bits is for, and those of them that stay floats all the same, as
+  /// their rows are no whole blocks.
+  std::size_t matrices = 0;
+  std::size_t matrices_as_floats = 0;
 };
 
 /// Lists the types that a format can store matrices as, the default first.

@@ -27,13 +27,19 @@ struct GgufExport {
 /// that cannot.
 const GgufFamily& gguf_family_of(const JsonFields& fields);
 
+/// Counts what a type of few bits is for.
+struct MatrixCounts {
+  std::size_t all = 0;
+  std::size_t as_floats = 0;  ///< of them, that have no form in blocks
+};
+
 /// Throws FileError naming the first field that says what GGUF files of the family have no key for.
 void refuse_what_gguf_cannot_say(const GgufExport& model);
 
 /// Adds the keys that config.json's fields become, and the weights as its type. Throws FileError for a field
 /// or a weight that GGUF cannot hold.
 void add_configuration(GgufWriter& writer, const GgufExport& model);
-void add_weights(GgufWriter& writer, const GgufExport& model);
+MatrixCounts add_weights(GgufWriter& writer, const GgufExport& model);
 /// Returns the number that "general.file_type" has for a type.
 std::uint32_t gguf_file_type(const std::string& type);
 /// Lists what GgufExport::type may be, the default first.

@@ -65,7 +65,7 @@ class Exporter {
         family_(model.family),
         type_(model.type) {}
 
-  void write() {
+  MatrixCounts write() {
     const bool tied = config_.tie_word_embeddings;
     for (const std::string& name : files_.names()) {
       if (name.ends_with(".rotary_emb.inv_freq") || (tied && name == "lm_head.weight")) continue;
@@ -75,8 +75,14 @@ class Exporter {
       if (!gguf || !weight.is_floating())
         throw FileError(fmt::format("{}: tensor {} has no form in GGUF files of {}", files_.path().string(),
                                     printable(name), family_.architecture));
-      add(*gguf, name, weight, choose(type_, *gguf, weight.shape(), tied));
+      const Target target = choose(type_, *gguf, weight.shape(), tied);
+      if (weight.shape().rank() == 2 && target_of(type_).format) {
+        ++counts_.all;
+        if (!target.format) ++counts_.as_floats;
+      }
+      add(*gguf, name, weight, target);
     }
+    return counts_;
   }
 
  private:
@@ -125,6 +131,7 @@ class Exporter {
   const ModelConfig& config_;
   const GgufFamily& family_;
   const std::string& type_;
+  MatrixCounts counts_;
 };
 
 }  // namespace
@@ -137,6 +144,8 @@ std::vector<std::string> gguf_weight_types() {
   return names;
 }
 
-void add_weights(GgufWriter& writer, const GgufExport& model) { Exporter(writer, model).write(); }
+MatrixCounts add_weights(GgufWriter& writer, const GgufExport& model) {
+  return Exporter(writer, model).write();
+}
 
 }  // namespace caldera::detail

@@ -144,7 +144,9 @@ TEST_F(EmbeddingTest, LongTextsAreCut) {
   put_modules({{"pooling_mode_cls_token", true}});
   EmbeddingModel model = EmbeddingModel::from_pretrained(dir_, Device::cpu());
   const std::vector<std::string> texts{std::string(40, 'x')};
-  EXPECT_EQ(model.encode(texts).tokens[0], 16) << "the model's positions";
+  const EncodedTexts encoded = model.encode(texts);
+  EXPECT_EQ(encoded.tokens[0], 16) << "the model's positions";
+  EXPECT_EQ(encoded.left_out[0], std::ssize(model.tokenize(texts[0])) - 16);
   put("sentence_bert_config.json", {{"max_seq_length", 7}});
   EXPECT_EQ(EmbeddingModel::from_pretrained(dir_, Device::cpu()).encode(texts).tokens[0], 7);
 }

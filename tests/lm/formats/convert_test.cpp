@@ -3,6 +3,7 @@
 
 #include <fstream>
 
+#include "lm/base/atomic_file.h"
 #include "lm/formats/gguf/gguf_file.h"
 #include "lm/formats/model_files.h"
 #include "lm/models/registry.h"
@@ -117,6 +118,25 @@ TEST(Convert, MlxFolders) {
     }
     EXPECT_NO_THROW((void)load_causal_lm(folder / type, Device::cpu()));
   }
+}
+
+/// Matrices whose rows are no whole blocks stay floats, which is counted, and config.json says no more.
+TEST(Convert, MatricesThatStayFloatsAreCounted) {
+  const TempFolder folder;
+  const auto source = std::filesystem::path("tests/golden/models/qwen2-tied");
+  const Converted mlx = convert_model(source, folder / "mlx", {.to = ModelFormat::mlx, .type = "affine4"});
+  EXPECT_GT(mlx.matrices, 0U);
+  EXPECT_EQ(mlx.matrices_as_floats, mlx.matrices);
+  EXPECT_EQ(read_text_file(folder / "mlx" / "config.json").find("quantization"), std::string::npos);
+  EXPECT_NO_THROW((void)load_causal_lm(folder / "mlx", Device::cpu()));
+  const Converted gguf = convert_model(source, folder / "m.gguf", {.to = ModelFormat::gguf, .type = "q4_0"});
+  const auto files = ModelFiles::open(folder / "m.gguf");
+  std::size_t floats = 0;
+  for (const std::string& name : files.names())
+    if (files.weight(name).shape().rank() == 2 && !files.weight(name).read_quantized(Device::cpu())) ++floats;
+  EXPECT_EQ(gguf.matrices_as_floats, floats);
+  EXPECT_GT(floats, 0U);
+  EXPECT_EQ(convert_model(source, folder / "f.gguf", {.to = ModelFormat::gguf}).matrices, 0U);
 }
 
 TEST(Convert, RefusesWhatDoesNotFit) {
