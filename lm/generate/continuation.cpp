@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "lm/generate/speculative.h"
 
@@ -47,7 +48,29 @@ std::vector<std::int32_t> Continuation::fed_for(const TokenDraft& draft, std::in
   return ids;
 }
 
+std::optional<TokenReport> Continuation::report(std::span<const float> logits, std::int32_t id) const {
+  if (!options_.logprobs) return std::nullopt;
+  return report_token(logits, id, static_cast<std::size_t>(*options_.logprobs));
+}
+
+void Continuation::draw_ahead(std::span<const float> logits) {
+  Drawn drawn;
+  try {
+    drawn.id = sampler_.next(logits, context());
+    drawn.report = report(logits, drawn.id);
+  } catch (...) {
+    drawn.failure = std::current_exception();
+  }
+  drawn_ = std::move(drawn);
+}
+
 ChosenToken Continuation::check(std::span<const float> logits, const TokenDraft& draft, std::size_t i) {
+  if (std::optional<Drawn> drawn = std::exchange(drawn_, std::nullopt)) {
+    if (drawn->failure) std::rethrow_exception(drawn->failure);
+    ChosenToken token = add(drawn->id, draft, i, false);
+    token.report = std::move(drawn->report);
+    return token;
+  }
   SamplingContext around = context();
   if (options_.constraint != nullptr) around.allowed = options_.constraint->allowed();
   std::int32_t id = 0;
@@ -63,8 +86,7 @@ ChosenToken Continuation::check(std::span<const float> logits, const TokenDraft&
   }
   if (options_.constraint != nullptr) options_.constraint->accept(id);
   ChosenToken token = add(id, draft, i, accepted);
-  if (options_.logprobs)
-    token.report = report_token(logits, id, static_cast<std::size_t>(*options_.logprobs));
+  token.report = report(logits, id);
   return token;
 }
 

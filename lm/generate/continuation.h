@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <span>
 #include <string>
@@ -55,6 +56,11 @@ class Continuation {
   /// from p, whatever the draft is, and one that the constraint forbids is never accepted. Behind the draft's
   /// end the token is drawn from p.
   ChosenToken check(std::span<const float> logits, const TokenDraft& draft, std::size_t i);
+  /// Whether draw_ahead() may be called: what is drawn depends on this sequence and the logits alone.
+  bool draws_alone() const { return options_.constraint == nullptr; }
+  /// Draws what the next call of check() for the same logits, without a draft, chooses: that may be done for
+  /// several sequences side by side. What it throws, that call throws.
+  void draw_ahead(std::span<const float> logits);
   /// Takes the token that the device has chosen, with takes_choices() of the options: as check() does.
   ChosenToken take(std::int32_t choice, const TokenDraft& draft = {}, std::size_t i = 0);
 
@@ -65,7 +71,15 @@ class Continuation {
   std::int64_t accepted_tokens() const { return accepted_; }
 
  private:
+  /// A token that was drawn before check() asks for it.
+  struct Drawn {
+    std::int32_t id = 0;
+    std::optional<TokenReport> report;
+    std::exception_ptr failure;
+  };
+
   SamplingContext context() const { return {.seen = ids_, .prompt_size = prompt_size_}; }
+  std::optional<TokenReport> report(std::span<const float> logits, std::int32_t id) const;
   ChosenToken add(std::int32_t id, const TokenDraft& draft, std::size_t i, bool accepted);
 
   const DecodingOptions& options_;
@@ -75,6 +89,7 @@ class Continuation {
   TextDecoder text_;
   std::int64_t drafted_ = 0;
   std::int64_t accepted_ = 0;
+  std::optional<Drawn> drawn_;
 };
 
 }  // namespace caldera

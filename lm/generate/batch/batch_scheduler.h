@@ -66,6 +66,7 @@ class BatchScheduler {
   void feed(Requests requests, std::int64_t count);
   void feed_apart(Requests requests, std::int64_t count, const std::string& why);
   Answers compute(Requests requests, std::int64_t count);
+  void draw_ahead(Requests requests, const Answers& answers);
   void settle(Requests requests, std::int64_t count, const Answers& answers);
   void note_fed(RunningRequest& request, std::int64_t count);
   void choose(RunningRequest& request, const Answers& answers, std::size_t first);

@@ -1,7 +1,11 @@
 // A step of a BatchGenerator: who joins, what is computed, who is told.
 #include <algorithm>
+#include <atomic>
+#include <future>
+#include <system_error>
 #include <utility>
 
+#include "engine/device/cpu_threads.h"
 #include "engine/runtime/runtime.h"
 #include "lm/generate/batch/batch_scheduler.h"
 #include "lm/generate/current_exception.h"
@@ -209,9 +213,34 @@ BatchScheduler::Answers BatchScheduler::compute(Requests requests, std::int64_t 
   return answers;
 }
 
+/// Draws tokens of long rows side by side, where that is worth waking threads.
+void BatchScheduler::draw_ahead(Requests requests, const Answers& answers) {
+  constexpr std::size_t kWorth = std::size_t{1} << 18;  // logits a thread: half a millisecond
+  std::vector<std::pair<RunningRequest*, std::span<const float>>> rows;
+  for (std::size_t r = 0; r < requests.size(); ++r)
+    if (requests[r]->waiting() == 0 && requests[r]->draws_alone())
+      rows.emplace_back(requests[r],
+                        std::span(answers.logits).subspan(r * answers.rows * answers.width, answers.width));
+  const std::size_t threads =
+      std::min({rows.size() * answers.width / kWorth, rows.size(), static_cast<std::size_t>(cpu_threads())});
+  if (threads < 2) return;
+  std::atomic<std::size_t> next{0};
+  const auto draw = [&] {
+    for (std::size_t i = next++; i < rows.size(); i = next++) rows[i].first->draw_ahead(rows[i].second);
+  };
+  std::vector<std::future<void>> others;  // which wait for their ends
+  try {
+    while (others.size() + 1 < threads) others.push_back(std::async(std::launch::async, draw));
+  } catch (const std::system_error&) {
+    // The system gives no more threads: those that there are draw all.
+  }
+  draw();
+}
+
 /// Notes what was computed, and where that was all that a request has, chooses what follows.
 void BatchScheduler::settle(Requests requests, std::int64_t count, const Answers& answers) {
   for (RunningRequest* request : requests) note_fed(*request, count);
+  if (!answers.logits.empty()) draw_ahead(requests, answers);
   for (std::size_t r = 0; r < requests.size(); ++r) {
     RunningRequest& request = *requests[r];
     if (request.waiting() > 0) continue;

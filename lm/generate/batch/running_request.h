@@ -68,6 +68,9 @@ class RunningRequest {
   };
   Fed feed(PageStore& store, std::int64_t count);
 
+  /// Whether its next token may be drawn while those of others are, and draws it (Continuation::draw_ahead).
+  bool draws_alone() const { return draft_.ids.empty() && sequence_.draws_alone(); }
+  void draw_ahead(std::span<const float> logits) { sequence_.draw_ahead(logits); }
   /// Chooses the next token: of the logits, or as the device chose it, behind i tokens of the draft.
   /// `accepted`: the token is the draft's next. Throws what sampling, the constraint and the tokenizer throw.
   TokenEvent check(std::span<const float> logits, std::size_t i, bool& accepted);

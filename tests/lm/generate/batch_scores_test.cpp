@@ -65,5 +65,34 @@ TEST(BatchScores, PromptsAreScoredAsTheyAreWhenTheyAreFedAlone) {
   EXPECT_THROW(generator.submit(std::move(request)), ValueError);
 }
 
+/// Rows of many logits are drawn by several threads: whichever draws, a seed's tokens are the same.
+TEST(BatchScores, LongRowsAreDrawnSideBySide) {
+  Llama model(tiny_llama({.hidden = 16, .vocabulary = 70000, .positions = 64, .initializer_range = 0.4}),
+              Device::cpu(), 3);
+  std::vector<std::vector<Answer>> runs(3, std::vector<Answer>(9));
+  for (std::vector<Answer>& answers : runs) {
+    BatchGenerator generator(model, {.max_batch = 9});
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      GenerateRequest request = asking(random_ids(3 + static_cast<std::int64_t>(i % 3), i), 6, answers[i]);
+      request.sampling.temperature = i == 4 ? 0 : 1;
+      request.sampling.top_p = 0.9;
+      request.sampling.seed = i;
+      if (i % 2 == 0) request.logprobs = 1;
+      if (i == 7) request.sampling.logit_bias = {{5, 50.0F}};
+      generator.submit(std::move(request));
+    }
+    generator.run();
+  }
+  for (std::size_t i = 0; i < runs[0].size(); ++i) {
+    EXPECT_EQ(runs[0][i].ids, runs[1][i].ids) << i;
+    EXPECT_EQ(runs[0][i].ids, runs[2][i].ids) << i;
+    EXPECT_EQ(runs[0][i].logprobs, runs[2][i].logprobs) << i;
+    EXPECT_EQ(runs[0][i].logprobs.size(), i % 2 == 0 ? 6U : 0U);
+    EXPECT_EQ(runs[0][i].last.finish, FinishReason::length);
+  }
+  EXPECT_EQ(runs[0][4].ids, alone(model, random_ids(4, 4), 6));
+  EXPECT_EQ(runs[0][7].ids, Ids(6, 5));
+}
+
 }  // namespace
 }  // namespace caldera::testing
