@@ -3,6 +3,8 @@
 #include <chrono>
 
 #include "lm/serve/http/connection.h"
+#include "lm/serve/protocol/messages_request.h"
+#include "lm/serve/service/message_writer.h"
 
 namespace caldera::serve {
 namespace {
@@ -44,11 +46,11 @@ class Answers::Ticket {
 /// A stream of events while it is sent.
 class Answers::Stream {
  public:
-  Stream(const std::atomic<bool>& cancelled, std::shared_ptr<Job> job, const ReplyHead& head,
-         bool include_usage, std::shared_ptr<RequestLog> log, std::shared_ptr<Ticket> ticket, int seconds)
+  Stream(const std::atomic<bool>& cancelled, std::shared_ptr<Job> job, std::unique_ptr<AnswerWriter> writer,
+         std::shared_ptr<RequestLog> log, std::shared_ptr<Ticket> ticket, int seconds)
       : cancelled_(cancelled),
         job_(std::move(job)),
-        writer_(head, job_->size(), include_usage),
+        writer_(std::move(writer)),
         log_(std::move(log)),
         ticket_(std::move(ticket)),
         deadline_(Clock::now() + std::chrono::seconds(seconds)) {}
@@ -61,14 +63,14 @@ class Answers::Stream {
     std::string out;
     for (const Delta& delta : deltas) {
       if (!delta.shows() && !delta.ends() && delta.tokens.empty()) continue;
-      out += writer_.events(delta);
+      out += writer_->events(delta);
       if (delta.shows()) log_->first_token();
       if (!delta.finish.empty()) log_->end(delta.finish);
       if (!delta.error.empty()) log_->end(delta.error);
       if (delta.cancelled) log_->end("cancelled");
     }
     const bool done = job_->done();
-    if (done) out += writer_.end(job_->usage());
+    if (done) out += writer_->end(job_->usage());
     if (out.empty() && Clock::now() > written_ + kKeepAlive) out = ": still here\n\n";
     if (!out.empty()) {
       if (!sink.write(out.data(), out.size())) return leave();
@@ -88,7 +90,7 @@ class Answers::Stream {
 
   const std::atomic<bool>& cancelled_;
   std::shared_ptr<Job> job_;
-  ChunkWriter writer_;
+  std::unique_ptr<AnswerWriter> writer_;
   std::shared_ptr<RequestLog> log_;
   std::shared_ptr<Ticket> ticket_;
   const Connection& client_ = Connection::current();
@@ -100,29 +102,58 @@ void Answers::answer(Endpoint endpoint, const std::string& body, httplib::Respon
                      const std::shared_ptr<RequestLog>& log) {
   if (closed_) throw unavailable("the server stops");
   const Json document = parse_body(body, service_.limits().max_depth);
-  if (endpoint == Endpoint::embeddings) {
-    embeddings(read_embedding_request(document, service_.limits()), response, log);
+  const ServeLimits& limits = service_.limits();
+  if (endpoint == Endpoint::embeddings)
+    return embeddings(read_embedding_request(document, limits), response, log);
+  if (const std::optional<Json> reply = about_tokens(endpoint, document)) {
+    log->status(200);
+    response.status = 200;
+    response.set_content(dump(*reply), "application/json");
     return;
   }
   std::shared_ptr<Ticket> ticket;
   std::shared_ptr<Job> job;
   CompletionOptions options;
   const auto begin = [&](auto parsed) {
-    ticket = std::make_shared<Ticket>(metrics_, service_.limits().max_clients);
+    ticket = std::make_shared<Ticket>(metrics_, limits.max_clients);
     options = parsed.options;
     job = service_.start(parsed);
   };
-  const bool chat = endpoint == Endpoint::chat;
-  if (chat) {
-    begin(read_chat_request(document, service_.limits()));
-  } else {
-    begin(read_completion_request(document, service_.limits()));
-  }
-  const ReplyHead head = make_head(service_.model_name(options), chat, options.logprobs.has_value());
+  if (endpoint == Endpoint::completions)
+    begin(read_completion_request(document, limits));
+  else if (endpoint == Endpoint::chat)
+    begin(read_chat_request(document, limits));
+  else
+    begin(read_messages_request(document, limits));
+  std::unique_ptr<AnswerWriter> writer;
+  const std::string model = service_.model_name(options);
+  if (endpoint == Endpoint::messages)
+    writer = std::make_unique<MessageWriter>(model, job->usage().prompt_tokens);
+  else
+    writer = std::make_unique<CompletionWriter>(
+        make_head(model, endpoint == Endpoint::chat, options.logprobs.has_value()), job->size(),
+        options.include_usage);
   if (options.stream) {
-    stream(response, log, std::move(job), head, options.include_usage, std::move(ticket));
+    stream(response, log, std::move(job), std::move(writer), std::move(ticket));
   } else {
-    whole(response, log, *job, head);
+    whole(response, log, *job, *writer);
+  }
+}
+
+/// Answers what needs no model; none for another endpoint.
+std::optional<Json> Answers::about_tokens(Endpoint endpoint, const Json& document) const {
+  const ServeLimits& limits = service_.limits();
+  switch (endpoint) {
+    case Endpoint::tokenize:
+      return service_.tokenize(read_tokenize_request(document, limits));
+    case Endpoint::detokenize:
+      return service_.detokenize(read_detokenize_request(document));
+    case Endpoint::apply_template:
+      return service_.apply_template(read_chat_request(document, limits));
+    case Endpoint::count_tokens:
+      return service_.count_tokens(read_messages_request(document, limits, true));
+    default:
+      return std::nullopt;
   }
 }
 
@@ -144,9 +175,9 @@ void Answers::embeddings(const EmbeddingRequest& parsed, httplib::Response& resp
 }
 
 void Answers::stream(httplib::Response& response, const std::shared_ptr<RequestLog>& log,
-                     std::shared_ptr<Job> job, const ReplyHead& head, bool include_usage,
+                     std::shared_ptr<Job> job, std::unique_ptr<AnswerWriter> writer,
                      std::shared_ptr<Ticket> ticket) {
-  const auto state = std::make_shared<Stream>(cancelled_, std::move(job), head, include_usage, log,
+  const auto state = std::make_shared<Stream>(cancelled_, std::move(job), std::move(writer), log,
                                               std::move(ticket), service_.limits().request_seconds);
   response.status = 200;
   log->status(200);
@@ -157,17 +188,16 @@ void Answers::stream(httplib::Response& response, const std::shared_ptr<RequestL
 }
 
 void Answers::whole(httplib::Response& response, const std::shared_ptr<RequestLog>& log, Job& job,
-                    const ReplyHead& head) {
+                    AnswerWriter& writer) {
   const Connection& client = Connection::current();
   const auto deadline = Clock::now() + std::chrono::seconds(service_.limits().request_seconds);
-  Reply reply(head, job.size());
   while (!job.done()) {
     const std::vector<Delta> deltas = job.take(kLook);
     log->usage(job.usage());
     for (const Delta& delta : deltas) {
       if (delta.shows()) log->first_token();
       if (!delta.finish.empty()) log->end(delta.finish);
-      reply.add(delta);
+      writer.add(delta);
     }
     if (client.left()) {
       job.cancel();
@@ -178,7 +208,7 @@ void Answers::whole(httplib::Response& response, const std::shared_ptr<RequestLo
   }
   response.status = 200;
   log->status(200);
-  response.set_content(dump(reply.json(job.usage())), "application/json");
+  response.set_content(dump(writer.whole(job.usage())), "application/json");
 }
 
 }  // namespace caldera::serve

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 
 #include "lm/serve/http/request_log.h"
 #include "lm/serve/service/replies.h"
@@ -12,7 +13,16 @@
 
 namespace caldera::serve {
 
-enum class Endpoint : std::uint8_t { chat, completions, embeddings };
+enum class Endpoint : std::uint8_t {
+  chat,
+  completions,
+  messages,
+  count_tokens,
+  embeddings,
+  tokenize,
+  detokenize,
+  apply_template
+};
 
 /// Answers requests for texts, whole or as a stream. May be used from any thread.
 class Answers {
@@ -36,10 +46,11 @@ class Answers {
 
   void embeddings(const EmbeddingRequest& parsed, httplib::Response& response,
                   const std::shared_ptr<RequestLog>& log);
+  std::optional<Json> about_tokens(Endpoint endpoint, const Json& document) const;
   void stream(httplib::Response& response, const std::shared_ptr<RequestLog>& log, std::shared_ptr<Job> job,
-              const ReplyHead& head, bool include_usage, std::shared_ptr<Ticket> ticket);
+              std::unique_ptr<AnswerWriter> writer, std::shared_ptr<Ticket> ticket);
   void whole(httplib::Response& response, const std::shared_ptr<RequestLog>& log, Job& job,
-             const ReplyHead& head);
+             AnswerWriter& writer);
 
   Service& service_;
   Metrics& metrics_;

@@ -108,7 +108,8 @@ void Guard::allow_origin(const httplib::Request& request, httplib::Response& res
   const std::string origin = request.get_header_value("Origin");
   if (origin.empty() || !is_named(origin) || origin.find_first_of("\r\n") != std::string::npos) return;
   response.set_header("Access-Control-Allow-Origin", origin);
-  response.set_header("Access-Control-Allow-Headers", "Authorization, Content-Type");
+  response.set_header("Access-Control-Allow-Headers",
+                      "Authorization, Content-Type, x-api-key, anthropic-version, anthropic-beta");
   response.set_header("Access-Control-Allow-Methods", "GET, POST, OPTIONS");
   response.set_header("Vary", "Origin");
 }

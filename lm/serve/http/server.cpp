@@ -14,6 +14,7 @@
 #include "lm/serve/http/connection_server.h"
 #include "lm/serve/http/guard.h"
 #include "lm/serve/page.h"
+#include "lm/serve/service/message_writer.h"
 
 namespace caldera::serve {
 namespace {
@@ -25,17 +26,32 @@ constexpr const char* kChat = "/v1/chat/completions";
 constexpr const char* kCompletions = "/v1/completions";
 constexpr const char* kEmbeddings = "/v1/embeddings";
 constexpr const char* kModels = "/v1/models";
+constexpr const char* kMessages = "/v1/messages";
 
-void set_error(httplib::Response& response, const ApiError& error) {
+/// The paths that take a body.
+constexpr std::pair<const char*, Endpoint> kPosts[] = {
+    {kChat, Endpoint::chat},
+    {kCompletions, Endpoint::completions},
+    {kEmbeddings, Endpoint::embeddings},
+    {kMessages, Endpoint::messages},
+    {"/v1/messages/count_tokens", Endpoint::count_tokens},
+    {"/tokenize", Endpoint::tokenize},
+    {"/detokenize", Endpoint::detokenize},
+    {"/apply-template", Endpoint::apply_template},
+};
+
+/// Words a refusal as the API of the path does.
+void set_error(const httplib::Request& request, httplib::Response& response, const ApiError& error) {
   response.status = error.status();
   if (error.retry_after() > 0) response.set_header("Retry-After", std::to_string(error.retry_after()));
   if (error.status() == 401) response.set_header("WWW-Authenticate", "Bearer");
-  response.set_content(dump(error.json()), kJson);
+  const bool is_message = request.path.starts_with(kMessages);
+  response.set_content(dump(is_message ? message_error(error) : error.json()), kJson);
 }
 
 // The methods of a path that there is, for the header Allow; empty for any other.
 std::string methods_of(const std::string& path) {
-  if (path == kChat || path == kCompletions || path == kEmbeddings) return "POST";
+  if (std::ranges::any_of(kPosts, [&](const auto& post) { return path == post.first; })) return "POST";
   const bool read = path == "/" || path == "/health" || path == "/metrics" || path == kModels ||
                     path.starts_with(std::string(kModels) + "/");
   return read ? "GET, HEAD" : "";
@@ -146,12 +162,13 @@ class HttpServer::Impl {
     });
     server_.set_error_handler([](const httplib::Request& request, httplib::Response& response) {
       if (!response.body.empty() || response.status == 499) return;
-      set_error(response, plain_error(request, response.status));
+      set_error(request, response, plain_error(request, response.status));
       if (response.status == 405) response.set_header("Allow", methods_of(request.path));
     });
-    server_.set_exception_handler([](const auto&, httplib::Response& response, const std::exception_ptr&) {
-      set_error(response, server_error("the server failed"));
-    });
+    server_.set_exception_handler(
+        [](const httplib::Request& request, httplib::Response& response, const std::exception_ptr&) {
+          set_error(request, response, server_error("the server failed"));
+        });
   }
 
   void route() {
@@ -183,9 +200,7 @@ class HttpServer::Impl {
     get("/v1/models/(.+)", true, [this](const httplib::Request& request, httplib::Response& response) {
       response.set_content(dump(service_.model(request.matches[1])), kJson);
     });
-    post(kChat, Endpoint::chat);
-    post(kCompletions, Endpoint::completions);
-    post(kEmbeddings, Endpoint::embeddings);
+    for (const auto& [path, endpoint] : kPosts) post(path, endpoint);
     server_.Options(".*", [](const auto&, httplib::Response& response) { response.status = 204; });
   }
 
@@ -197,15 +212,16 @@ class HttpServer::Impl {
 
   /// Runs a handler: what it refuses becomes the answer.
   template <class Handle>
-  void guarded(httplib::Response& response, RequestLog& log, const Handle& handle) {
+  void guarded(const httplib::Request& request, httplib::Response& response, RequestLog& log,
+               const Handle& handle) {
     try {
       handle();
       return;
     } catch (const ApiError& error) {
-      set_error(response, error);
+      set_error(request, response, error);
       log.end(fmt::format("refused: {}", error.what()));
     } catch (const std::exception& error) {
-      set_error(response, server_error("the server failed"));
+      set_error(request, response, server_error("the server failed"));
       log.end(fmt::format("failed: {}", error.what()));
     }
     log.status(response.status);
@@ -215,7 +231,7 @@ class HttpServer::Impl {
   void get(const std::string& pattern, bool needs_key, Handle handle) {
     server_.Get(pattern, [=, this](const httplib::Request& request, httplib::Response& response) {
       const auto log = make_log(request, pattern);
-      guarded(response, *log, [&] {
+      guarded(request, response, *log, [&] {
         guard_.check_site(request);
         if (needs_key) guard_.check_key(request);
         handle(request, response);
@@ -229,7 +245,7 @@ class HttpServer::Impl {
     server_.Post(path, [=, this](const httplib::Request& request, httplib::Response& response,
                                  const httplib::ContentReader& reader) {
       const auto log = make_log(request, path);
-      guarded(response, *log, [&] {
+      guarded(request, response, *log, [&] {
         const std::string body = read_body(request, response, reader);
         guard_.check_site(request);
         guard_.check_key(request);

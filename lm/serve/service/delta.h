@@ -31,6 +31,7 @@ struct Delta {
   std::vector<ToolCall> calls;
   std::vector<TokenLine> tokens;  ///< where log-probabilities were asked for
   std::string finish;             ///< "stop", "length", "tool_calls"; empty: it goes on
+  std::string stop;               ///< the stop string that ended the text
   std::string error;              ///< why it failed, in the last one of a text that did
   bool cancelled = false;         ///< likewise
   bool thinking = false;          ///< the token that brought it is one of the thinking

@@ -12,11 +12,6 @@
 namespace caldera::serve {
 namespace {
 
-std::string random_id() {
-  static thread_local std::mt19937_64 engine{std::random_device{}()};
-  return fmt::format("{:016x}{:08x}", engine(), static_cast<std::uint32_t>(engine()));
-}
-
 // JSON has no -infinity: a token that is ruled out gets OpenAI's number for it.
 double finite(double logprob) { return std::max(logprob, -9999.0); }
 
@@ -82,6 +77,16 @@ Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr)
 
 }  // namespace
 
+std::string random_id() {
+  static thread_local std::mt19937_64 engine{std::random_device{}()};
+  return fmt::format("{:016x}{:08x}", engine(), static_cast<std::uint32_t>(engine()));
+}
+
+void require_goes_on(const Delta& delta) {
+  if (!delta.error.empty()) throw server_error(delta.error);
+  if (delta.cancelled) throw unavailable("the request was cancelled: it took too long, or the server stops");
+}
+
 ReplyHead make_head(const std::string& model, bool chat, bool logprobs) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return {(chat ? "chatcmpl-" : "cmpl-") + random_id(), model,
@@ -101,8 +106,7 @@ std::string server_event(const Json& data) { return "data: " + dump(data) + "\n\
 Reply::Reply(const ReplyHead& head, std::size_t texts) : head_(head), texts_(texts) {}
 
 void Reply::add(const Delta& delta) {
-  if (!delta.error.empty()) throw server_error(delta.error);
-  if (delta.cancelled) throw unavailable("the request was cancelled: it took too long, or the server stops");
+  require_goes_on(delta);
   Text& text = texts_[static_cast<std::size_t>(delta.index)];
   text.text += delta.text;
   text.reasoning += delta.reasoning;

@@ -4,9 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "lm/serve/protocol/api_error.h"
-#include "lm/serve/service/delta.h"
-#include "lm/serve/service/job.h"
+#include "lm/serve/service/answer_writer.h"
 
 namespace caldera::serve {
 
@@ -23,6 +21,9 @@ struct ReplyHead {
 ReplyHead make_head(const std::string& model, bool chat, bool logprobs);
 
 Json usage_json(const Usage& usage);
+
+/// Letters and digits that no other answer has.
+std::string random_id();
 
 /// Gathers the deltas of a request into one answer.
 class Reply {
@@ -67,6 +68,22 @@ class ChunkWriter {
   ReplyHead head_;
   std::vector<Text> texts_;
   bool include_usage_;
+};
+
+/// Writes answers of OpenAI's API.
+class CompletionWriter : public AnswerWriter {
+ public:
+  CompletionWriter(const ReplyHead& head, std::size_t texts, bool include_usage)
+      : reply_(head, texts), chunks_(head, texts, include_usage) {}
+
+  void add(const Delta& delta) override { reply_.add(delta); }
+  Json whole(const Usage& usage) const override { return reply_.json(usage); }
+  std::string events(const Delta& delta) override { return chunks_.events(delta); }
+  std::string end(const Usage& usage) override { return chunks_.end(usage); }
+
+ private:
+  Reply reply_;
+  ChunkWriter chunks_;
 };
 
 /// "data: {…}\n\n".

@@ -48,6 +48,7 @@ Delta Sequence::take(const TokenEvent& event) {
   }
   delta.thinking = event.id && !is_stop_token && (thought || thinking());
   if (event.stop) lines_.clear();
+  delta.stop = event.stop.value_or("");
   if (event.finish == FinishReason::failed) {
     delta.error = event.error.empty() ? "the generation failed" : event.error;
   } else if (event.finish == FinishReason::cancelled) {

@@ -8,15 +8,16 @@
 #include <variant>
 
 #include "engine/base/error.h"
+#include "lm/base/json_file.h"
 #include "lm/chat/template/base/chat_template_error.h"
 
 namespace caldera::serve {
 namespace {
 
 ApiError unknown_model(const std::string& name) {
-  return not_found(
-      fmt::format("the model '{}' does not exist; /v1/models lists those that do", name.substr(0, 100)),
-      "model", "model_not_found");
+  return not_found(fmt::format("the model '{}' does not exist; /v1/models lists those that do",
+                               caldera::detail::printable(name.substr(0, 100))),
+                   "model", "model_not_found");
 }
 
 // Refuses ids beyond the vocabulary.
@@ -64,8 +65,8 @@ Engine& Service::engine() const {
                     "model", "model_not_supported");
 }
 
-std::shared_ptr<Job> Service::start(const ChatRequest& request) {
-  Engine& engine = this->engine();
+/// The conversation as the model's template writes it.
+std::string Service::render(const ChatRequest& request) const {
   if (!model_.chat) {
     throw bad_request("the model has no chat template; use /v1/completions", "messages",
                       "chat_template_missing");
@@ -78,15 +79,51 @@ std::shared_ptr<Job> Service::start(const ChatRequest& request) {
   input.variables = Json::object();
   for (const auto& [name, token] : model_.special_tokens) input.variables[name] = token;
   input.variables.update(request.variables);
-  std::string text;
   try {
     const bool with_tools = !request.tools.is_null() && model_.chat_with_tools;
-    text = (with_tools ? *model_.chat_with_tools : *model_.chat).render(input).text;
+    return (with_tools ? *model_.chat_with_tools : *model_.chat).render(input).text;
   } catch (const ChatTemplateError& error) {
     throw bad_request(fmt::format("the model's chat template refuses the conversation: {}", error.what()),
                       "messages");
   }
+}
 
+Json Service::tokenize(const TokenizeRequest& request) const {
+  const std::int64_t context = engine().context();
+  adapter_of(request.model);
+  // A template has written special tokens itself.
+  const std::string text = request.chat ? render(*request.chat) : request.text;
+  const std::vector<std::int32_t> ids = model_.tokenizer->encode(text, request.add_special && !request.chat);
+  Json answer{{"count", ids.size()}, {"max_model_len", context}, {"tokens", ids}};
+  if (!request.with_pieces) return answer;
+  for (const std::int32_t id : ids)
+    answer["token_strs"].push_back(model_.tokenizer->is_special(id)
+                                       ? model_.tokenizer->decode({&id, 1}, false)
+                                       : model_.tokenizer->token_bytes(id));
+  return answer;
+}
+
+Json Service::detokenize(const DetokenizeRequest& request) const {
+  engine();
+  adapter_of(request.model);
+  check_ids(request.tokens, model_.tokenizer->vocab_size(), "tokens");
+  const std::string text = model_.tokenizer->decode(request.tokens, false);
+  return {{"prompt", text}, {"content", text}};  // vLLM's name for it, and llama.cpp's
+}
+
+Json Service::apply_template(const ChatRequest& request) const {
+  engine();
+  return {{"prompt", render(request)}};
+}
+
+Json Service::count_tokens(const ChatRequest& request) const {
+  engine();
+  return {{"input_tokens", model_.tokenizer->encode(render(request), false).size()}};
+}
+
+std::shared_ptr<Job> Service::start(const ChatRequest& request) {
+  Engine& engine = this->engine();
+  const std::string text = render(request);
   JobText first;
   first.request = make_request(request.options, model_.tokenizer->encode(text, false));
   if (!request.tools.is_null()) first.options.tools = model_.tools;
@@ -150,6 +187,9 @@ GenerateRequest Service::make_request(const CompletionOptions& options,
         fmt::format("the prompt has {} tokens; prompt and answer together may have {}", size, context),
         "messages", "context_length_exceeded");
   }
+  std::vector<std::int32_t> biased;
+  for (const auto& [id, bias] : options.sampling.logit_bias) biased.push_back(id);
+  check_ids(biased, model_.tokenizer->vocab_size(), "logit_bias");
   GenerateRequest request;
   request.prompt = std::move(prompt);
   request.sampling = options.sampling;

@@ -12,6 +12,7 @@
 #include "lm/serve/protocol/chat_request.h"
 #include "lm/serve/protocol/completion_request.h"
 #include "lm/serve/protocol/embedding_request.h"
+#include "lm/serve/protocol/token_request.h"
 #include "lm/serve/service/constraints.h"
 #include "lm/serve/service/job.h"
 #include "lm/serve/service/served_model.h"
@@ -28,6 +29,14 @@ class Service {
   /// Start a request. They throw ApiError where it is refused.
   std::shared_ptr<Job> start(const ChatRequest& request);
   std::shared_ptr<Job> start(const CompletionRequest& request);
+
+  /// Answer requests about tokens: the ids of a text or a conversation, the text of ids, a conversation as
+  /// the model's template writes it, and the number of its tokens. They throw ApiError where they are
+  /// refused.
+  Json tokenize(const TokenizeRequest& request) const;
+  Json detokenize(const DetokenizeRequest& request) const;
+  Json apply_template(const ChatRequest& request) const;
+  Json count_tokens(const ChatRequest& request) const;
 
   /// Answers a request for vectors; null once `go_on` says no, which is asked every now and then. Throws
   /// ApiError where it is refused.
@@ -52,6 +61,7 @@ class Service {
  private:
   /// Throws ApiError 400 where nothing is generated here.
   Engine& engine() const;
+  std::string render(const ChatRequest& request) const;
   std::vector<std::int32_t> tokens_of(const Prompt& input) const;
   Json describe(const std::string& name) const;
   std::string adapter_of(const std::string& model) const;

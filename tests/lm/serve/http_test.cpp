@@ -228,6 +228,11 @@ TEST(Serve, RefusesInOpenAIsWords) {
                 kJson)
           ->status,
       400);
+  EXPECT_EQ(
+      server.client().Post("/v1/completions", R"({"prompt":"a","logit_bias":{"99999999":1}})", kJson)->status,
+      400);
+  EXPECT_NE(parsed(server.client().Get("/v1/models/a%00b"))["error"]["message"].dump().find("does not exist"),
+            std::string::npos);
   EXPECT_EQ(server.client().Get("/nothing")->status, 404);
   EXPECT_EQ(parsed(server.client().Get("/nothing"))["error"]["type"], "invalid_request_error");
   EXPECT_EQ(server.client().Post("/v1/embeddings", R"({"input":"a"})", kJson)->status, 400);

@@ -12,6 +12,14 @@ namespace {
 using testing::TestServer;
 
 const std::vector<std::pair<const char*, const char*>> kRequests{
+    {"/v1/messages",
+     R"({"model":"tiny","max_tokens":5,"system":[{"type":"text","text":"S"}],"messages":[{"role":"user","content":"Hi"},)"
+     R"({"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{"a":1}}]},{"role":"user","content":[)"
+     R"({"type":"tool_result","tool_use_id":"a","content":"2"},{"type":"text","text":"b"}]}],"stop_sequences":["x"],)"
+     R"("stream":false,"tools":[{"name":"f","input_schema":{"type":"object"}}],"tool_choice":{"type":"auto"},)"
+     R"("thinking":{"type":"enabled","budget_tokens":9}})"},
+    {"/tokenize", R"({"model":"tiny","prompt":"Hi","add_special_tokens":true})"},
+    {"/detokenize", R"({"tokens":[1,2,3]})"},
     {"/v1/chat/completions",
      R"({"model":"tiny","messages":[{"role":"system","content":"S"},{"role":"user","content":[{"type":"text",)"
      R"("text":"Hi"}]},{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function",)"
