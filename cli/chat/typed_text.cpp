@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "lm/base/unicode/utf8.h"
-
 namespace caldera::cli {
 namespace {
 
@@ -21,6 +19,13 @@ char32_t character_of(std::string_view bytes) {
   char32_t character = byte(0) & (0x7FU >> bytes.size());
   for (std::size_t i = 1; i < bytes.size(); ++i) character = (character << 6) | (byte(i) & 0x3FU);
   return character;
+}
+
+/// How many bytes a character has that begins with this one; 1 for what begins none.
+std::size_t size_of(unsigned char first) {
+  if (first >= 0xF0 && first < 0xF8) return 4;
+  if (first >= 0xE0) return first < 0xF0 ? 3 : 1;
+  return first >= 0xC2 ? 2 : 1;
 }
 
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
@@ -57,9 +62,12 @@ std::size_t TypedText::take_one(std::string_view bytes) {
     return mark.size();
   }
   if (mark.starts_with(bytes)) return 0;
-  const std::size_t size = detail::utf8_character(bytes);
-  if (size == 0 && detail::incomplete_tail(bytes) == bytes.size()) return 0;
-  const std::size_t taken = std::max<std::size_t>(size, 1);
+  const std::size_t size = size_of(static_cast<unsigned char>(bytes.front()));
+  const std::string_view rest = bytes.substr(1, size - 1);
+  const auto goes_on = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; };
+  const bool is_character = std::ranges::all_of(rest, goes_on);
+  if (is_character && bytes.size() < size) return 0;
+  const std::size_t taken = is_character ? size : 1;
   add(character_of(bytes.substr(0, taken)));
   return taken;
 }
