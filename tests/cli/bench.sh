@@ -115,7 +115,7 @@ grep -q 'cannot run it' "$work/stderr" || fail "nothing says that the peer died"
 # Tokens a second: models of random weights, in files that are gone afterwards. Shares are those of rates that the
 # environment has, for each number of threads.
 "$CALDERA_BIN" bench --suite decode --list >"$work/decode" 2>/dev/null
-for type in f32 f16 bf16 q8_0 q4_0 q4_k; do
+for type in f32 f16 bf16 q8_0 q4_0 q4_k q6_k mxfp4; do
   for row in prefill/128 prefill/512 token/0/x1 token/0/x16 token/2048/x4; do
     for model in 110M 1.2B; do
       grep -qx "decode/$model/$type/$row/t1" "$work/decode" || fail "no row $model/$type/$row"

@@ -27,7 +27,7 @@ expect_exit 0 "$CALDERA_BIN" finetune --json --device cpu --model "$work/q8.gguf
   --rank 2 --iterations 2 --seed 1
 expect_exit 0 "$CALDERA_BIN" evaluate --json --device cpu --model "$work/q8.gguf" --adapter "$work/adapter" \
   --data "$work/data/valid.jsonl"
-for type in f16 bf16 q4_0 q4_k; do
+for type in f16 bf16 q4_0 q4_k q6_k mxfp4; do
   expect_exit 0 $convert --model "$work/base" --out "$work/x.gguf" --to gguf --type $type
   said "$work/x.gguf" >"$work/ids"
 done

@@ -115,7 +115,7 @@ void add_configuration(GgufWriter& writer, const GgufExport& model) {
   writer.add("general.type", std::string("model"));
   writer.add("general.name", model.files.path().filename().string());
   writer.add("general.file_type", gguf_file_type(model.type));
-  if (model.type.starts_with('q')) writer.add("general.quantization_version", std::uint32_t{2});
+  if (is_quantized_type(model.type)) writer.add("general.quantization_version", std::uint32_t{2});
   KeyWriter(writer, model).write();
 }
 

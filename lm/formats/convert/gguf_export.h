@@ -42,6 +42,8 @@ void add_configuration(GgufWriter& writer, const GgufExport& model);
 MatrixCounts add_weights(GgufWriter& writer, const GgufExport& model);
 /// Returns the number that "general.file_type" has for a type.
 std::uint32_t gguf_file_type(const std::string& type);
+/// Whether a type has codes and scales, and is no float.
+bool is_quantized_type(const std::string& type);
 /// Lists what GgufExport::type may be, the default first.
 std::vector<std::string> gguf_weight_types();
 

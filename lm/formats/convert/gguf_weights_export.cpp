@@ -35,6 +35,8 @@ constexpr Target kTargets[] = {
     {"q8_0", 7, DType::f32, QuantizedFormat::q8_0},
     {"q4_0", 2, DType::f32, QuantizedFormat::q4_0},
     {"q4_k", 14, DType::f32, QuantizedFormat::q4_k},
+    {"q6_k", 18, DType::f32, QuantizedFormat::q6_k},
+    {"mxfp4", 38, DType::f32, QuantizedFormat::mxfp4},
 };
 
 const Target& target_of(std::string_view type) {
@@ -43,14 +45,14 @@ const Target& target_of(std::string_view type) {
   return *found;
 }
 
-/// Vectors stay f32. Of the types of few bits the output matrix gets eight, as it says which token comes
-/// next, and so does a matrix whose rows are no whole blocks.
+/// Vectors stay f32. Of the types of four bits the output matrix gets eight, as it says which token comes
+/// next, and so does, of any type, a matrix whose rows are no whole blocks.
 Target choose(const std::string& type, const std::string& name, const Shape& shape, bool tied) {
   if (shape.rank() != 2) return {};
   const bool is_output = name == "output.weight" || (tied && name == "token_embd.weight");
   Target target = target_of(type);
   if (target.format && *target.format != QuantizedFormat::q8_0 &&
-      (is_output || shape[1] % facts(*target.format).block != 0))
+      ((is_output && facts(*target.format).bits == 4) || shape[1] % facts(*target.format).block != 0))
     target = target_of("q8_0");
   if (target.format && shape[1] % facts(*target.format).block != 0) target = target_of("f16");
   return target;
@@ -137,6 +139,8 @@ class Exporter {
 }  // namespace
 
 std::uint32_t gguf_file_type(const std::string& type) { return target_of(type).file_type; }
+
+bool is_quantized_type(const std::string& type) { return target_of(type).format.has_value(); }
 
 std::vector<std::string> gguf_weight_types() {
   std::vector<std::string> names;

@@ -15,8 +15,8 @@
 namespace caldera::detail {
 namespace {
 
-constexpr std::size_t kSmall = 32;   // values of a block of Q8_0, Q4_0
-constexpr std::size_t kSuper = 256;  // of Q4_K
+constexpr std::size_t kSmall = 32;   // values of a block of Q8_0, Q4_0, MXFP4
+constexpr std::size_t kSuper = 256;  // of Q4_K, Q6_K
 constexpr std::size_t kSubs = kSuper / kSmall;
 
 std::byte byte(unsigned value) { return static_cast<std::byte>(value & 255); }
@@ -117,6 +117,91 @@ void encode_q4_k(std::span<const float, kSuper> x, std::byte* to) {
           byte(codes[2 * pair * kSmall + i] | codes[(2 * pair + 1) * kSmall + i] << 4);
 }
 
+constexpr std::size_t kSigned = 16;  // values that share a scale of Q6_K
+
+/// Finds the scale of codes -32..31 for a group: of scales around the one that gives the value of the largest
+/// magnitude the code -32 those by least squares, each for the codes that it gives, the one that leaves the
+/// smallest error. Squares of values weigh the errors.
+float signed_scale(std::span<const float, kSigned> x) {
+  float extreme = 0;
+  for (const float v : x)
+    if (std::abs(v) > std::abs(extreme)) extreme = v;
+  if (extreme == 0) return 0;
+  std::array<float, kSigned> values{};  // of magnitude at most 1: no square overflows
+  for (std::size_t i = 0; i < kSigned; ++i) values[i] = x[i] / extreme;
+  float best = 0;
+  float most = 0;
+  constexpr int kSteps = 9;
+  for (int step = -kSteps; step <= kSteps; ++step) {
+    const float inverse = -32 - 0.1F * static_cast<float>(step);
+    float products = 0;
+    float squares = 0;
+    for (const float v : values) {
+      const float code = std::clamp(std::nearbyint(v * inverse), -32.0F, 31.0F);
+      products += v * v * v * code;
+      squares += v * v * code * code;
+    }
+    // What the best scale for the codes takes off the error.
+    const float gain = squares > 0 ? products * products / squares : 0;
+    if (gain <= most) continue;
+    most = gain;
+    best = products / squares;
+  }
+  return best * extreme;
+}
+
+void encode_q6_k(std::span<const float, kSuper> x, std::byte* to) {
+  constexpr std::size_t kGroups = kSuper / kSigned;
+  std::array<float, kGroups> found{};
+  float extreme = 0;
+  for (std::size_t g = 0; g < kGroups; ++g) {
+    found[g] = signed_scale(x.subspan(g * kSigned).first<kSigned>());
+    if (std::abs(found[g]) > std::abs(extreme)) extreme = found[g];
+  }
+  const float d = to_float(to_half(extreme / -128));
+  const float inverse = inverse_of(d);
+  std::array<unsigned, kSuper> codes{};
+  for (std::size_t g = 0; g < kGroups; ++g) {
+    const float scale = std::clamp(std::nearbyint(found[g] * inverse), -128.0F, 127.0F);
+    to[192 + g] = byte(static_cast<unsigned>(static_cast<int>(scale)));
+    const float step = d * scale;
+    for (std::size_t i = g * kSigned; i < (g + 1) * kSigned; ++i) {
+      const float code = step != 0 ? std::clamp(std::nearbyint(x[i] / step), -32.0F, 31.0F) : 0.0F;
+      codes[i] = static_cast<unsigned>(static_cast<int>(code) + 32);
+    }
+  }
+  // Of each half: four lots of 32, whose low nibbles share 64 bytes and whose high pairs of bits share 32.
+  for (std::size_t half = 0; half < 2; ++half) {
+    for (std::size_t i = 0; i < kSmall; ++i) {
+      const unsigned* const q = codes.data() + half * kSuper / 2 + i;
+      std::byte* const low = to + 64 * half + i;
+      low[0] = byte((q[0] & 15) | (q[64] & 15) << 4);
+      low[32] = byte((q[32] & 15) | (q[96] & 15) << 4);
+      to[128 + 32 * half + i] = byte(q[0] >> 4 | (q[32] >> 4) << 2 | (q[64] >> 4) << 4 | (q[96] >> 4) << 6);
+    }
+  }
+  put_half(to + 208, d);
+}
+
+/// OCP Microscaling Formats, 6.3: the exponent is that of the largest magnitude less that of the largest
+/// code, 2; values are rounded to the nearest code, of two as near to the smaller one.
+void encode_mxfp4(std::span<const float, kSmall> x, std::byte* to) {
+  float largest = 0;
+  for (const float v : x) largest = std::max(largest, std::abs(v));
+  constexpr int kBias = 127;
+  const int exponent = largest > 0 ? std::max(std::ilogb(largest) - 2 + kBias, 0) : 0;
+  to[0] = byte(static_cast<unsigned>(exponent));
+  const auto code = [&](float v) {
+    // Halfway between the codes 0, 0.5, 1, 1.5, 2, 3, 4 and 6.
+    constexpr std::array kBounds{0.25F, 0.75F, 1.25F, 1.75F, 2.5F, 3.5F, 5.0F};
+    const float magnitude = std::ldexp(std::abs(v), kBias - exponent);
+    const auto index =
+        static_cast<unsigned>(std::ranges::count_if(kBounds, [&](float b) { return magnitude > b; }));
+    return index != 0 && v < 0 ? index | 8 : index;
+  };
+  for (std::size_t j = 0; j < kSmall / 2; ++j) to[1 + j] = byte(code(x[j]) | code(x[j + kSmall / 2]) << 4);
+}
+
 /// Calls body(begin, end) for parts of [0, count), on as many threads as kernels may use where each has at
 /// least `worth` to do. Throws what the first part threw.
 template <class Body>
@@ -157,8 +242,12 @@ std::vector<std::byte> encode_blocks(QuantizedFormat format, std::span<const flo
     encode_all<kSmall>(values, out.data(), bytes, encode_q4_0);
   else if (format == QuantizedFormat::q4_k)
     encode_all<kSuper>(values, out.data(), bytes, encode_q4_k);
+  else if (format == QuantizedFormat::q6_k)
+    encode_all<kSuper>(values, out.data(), bytes, encode_q6_k);
+  else if (format == QuantizedFormat::mxfp4)
+    encode_all<kSmall>(values, out.data(), bytes, encode_mxfp4);
   else
-    throw ValueError(fmt::format("no encoder for {} (there are: q8_0, q4_0, q4_k)", f.name));
+    throw ValueError(fmt::format("no encoder for {} (there are: q8_0, q4_0, q4_k, q6_k, mxfp4)", f.name));
   return out;
 } catch (const TooLarge&) {
   fail_too_large(weight, name(format));

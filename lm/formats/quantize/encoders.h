@@ -12,9 +12,10 @@
 namespace caldera::detail {
 
 /// Rows of `columns` floats as ggml's blocks of `format`. Q8_0 and Q4_0 round as ggml's reference does, bit
-/// for bit; Q4_K searches scales and minima that make the weighted squared error small, as ggml's does.
-/// Throws ValueError for another format, for columns that are no whole blocks, and, naming `weight`, for
-/// values that are infinite, no numbers, or so large that the scale of their block is.
+/// for bit; Q4_K and Q6_K search scales (and minima) that make the weighted squared error small, as ggml's
+/// do; MXFP4 is as its standard has it. Throws ValueError for another format, for columns that are no whole
+/// blocks, and, naming `weight`, for values that are infinite, no numbers, or so large that the scale of
+/// their block is.
 std::vector<std::byte> encode_blocks(QuantizedFormat format, std::span<const float> values,
                                      std::int64_t columns, const std::string& weight);
 

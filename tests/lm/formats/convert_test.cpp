@@ -62,7 +62,8 @@ TEST(Convert, FoldersToOtherFormatsAndBack) {
   }
 }
 
-/// What llama.cpp's quantiser made of the same weights: the same blocks, and for Q4_K no larger an error.
+/// What llama.cpp's quantiser made of the same weights: the same blocks, and for Q4_K and Q6_K no larger an
+/// error.
 TEST(Convert, BlocksOfLlamaCppsQuantiser) {
   CALDERA_REQUIRE_DATA(data, "gguf");
   const TempFolder folder;
@@ -81,17 +82,21 @@ TEST(Convert, BlocksOfLlamaCppsQuantiser) {
     }
     EXPECT_GE(compared, 20) << "all but the output matrix, which llama.cpp gives six bits";
   }
-  convert_model(data / "hf", folder / "k.gguf", {.to = ModelFormat::gguf, .type = "q4_k"});
   const auto original = ModelFiles::open(data / "hf");
-  const auto ours = ModelFiles::open(folder / "k.gguf");
-  const auto theirs = ModelFiles::open(data / "tiny-Q4_K_M.gguf");
-  int compared = 0;
-  for (const std::string& name : original.names()) {
-    if (ours.weight(name).type() != "q4_k" || theirs.weight(name).type() != "q4_k") continue;
-    EXPECT_LE(mean_square(original, ours, name), 1.01 * mean_square(original, theirs, name)) << name;
-    ++compared;
+  for (const auto& [type, file] :
+       {std::pair{"q4_k", "tiny-Q4_K_M.gguf"}, std::pair{"q6_k", "tiny-Q6_K.gguf"}}) {
+    SCOPED_TRACE(type);
+    convert_model(data / "hf", folder / "k.gguf", {.to = ModelFormat::gguf, .type = type});
+    const auto ours = ModelFiles::open(folder / "k.gguf");
+    const auto theirs = ModelFiles::open(data / file);
+    int compared = 0;
+    for (const std::string& name : original.names()) {
+      if (ours.weight(name).type() != type || theirs.weight(name).type() != type) continue;
+      EXPECT_LE(mean_square(original, ours, name), 1.01 * mean_square(original, theirs, name)) << name;
+      ++compared;
+    }
+    EXPECT_GE(compared, 10);
   }
-  EXPECT_GE(compared, 10);
 }
 
 TEST(Convert, MlxFolders) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <random>
 #include <span>
 #include <vector>
@@ -106,7 +107,8 @@ TEST(Encoders, GiveTheSameBytesOnAnyNumberOfThreads) {
   std::vector<float> values(std::size_t{256} * 2000);
   for (float& v : values) v = normal(random);
   const int before = cpu_threads();
-  for (const QuantizedFormat format : {QuantizedFormat::q8_0, QuantizedFormat::q4_0, QuantizedFormat::q4_k}) {
+  for (const QuantizedFormat format :
+       {QuantizedFormat::q8_0, QuantizedFormat::q4_0, QuantizedFormat::q4_k, QuantizedFormat::q6_k}) {
     set_cpu_threads(1);
     const auto one = detail::encode_blocks(format, values, 256, "w");
     set_cpu_threads(3);
@@ -116,6 +118,86 @@ TEST(Encoders, GiveTheSameBytesOnAnyNumberOfThreads) {
     values[values.size() - 7] = 0;
   }
   set_cpu_threads(before);
+}
+
+/// What the bytes of a block of MXFP4 stand for.
+std::array<float, 32> values_of_mxfp4(std::span<const std::byte> block) {
+  constexpr std::array kMagnitudes{0.0F, 0.5F, 1.0F, 1.5F, 2.0F, 3.0F, 4.0F, 6.0F};
+  std::array<float, 32> values{};
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto both = std::to_integer<unsigned>(block[1 + i % 16]);
+    const unsigned code = i < 16 ? both & 15 : both >> 4;
+    const float magnitude = std::ldexp(kMagnitudes[code & 7], std::to_integer<int>(block[0]) - 127);
+    values[i] = code & 8 ? -magnitude : magnitude;
+  }
+  return values;
+}
+
+TEST(Encoders, Mxfp4TakesTheNearestOfItsValues) {
+  std::mt19937 random(7);
+  std::normal_distribution<float> normal;
+  for (const float scale : {1.0F, 1e-30F, 1e-44F, 3e37F}) {
+    std::vector<float> x(32 * 50);
+    for (float& v : x) v = normal(random) * scale;
+    const auto bytes = detail::encode_blocks(QuantizedFormat::mxfp4, x, 32, "w");
+    for (std::size_t b = 0; b < 50; ++b) {
+      const auto block = std::span(bytes).subspan(17 * b, 17);
+      const auto values = values_of_mxfp4(block);
+      float largest = 0;
+      for (std::size_t i = 0; i < 32; ++i) largest = std::max(largest, std::abs(x[32 * b + i]));
+      const float unit = std::ldexp(1.0F, std::to_integer<int>(block[0]) - 127);
+      if (std::to_integer<int>(block[0]) > 0) {
+        EXPECT_GE(largest, 4 * unit);
+        EXPECT_LT(largest, 8 * unit);
+      }
+      for (std::size_t i = 0; i < 32; ++i) {
+        const float v = x[32 * b + i];
+        // Codes are half a unit from one another up to 2, a whole one up to 4, then 2; beyond 6 there is
+        // none.
+        const float size = std::min(std::abs(v), 6 * unit);
+        const float apart = size <= 2 * unit ? unit / 2 : size <= 4 * unit ? unit : 2 * unit;
+        EXPECT_LE(std::abs(std::clamp(v, -6 * unit, 6 * unit) - values[i]), apart / 2) << scale << ", " << v;
+      }
+    }
+  }
+  std::vector<float> ties(32, 0);  // halfway between two codes: the smaller one
+  ties[0] = 4;
+  ties[1] = 0.25F, ties[2] = 0.75F, ties[3] = -2.5F, ties[4] = -0.25F;
+  const auto values = values_of_mxfp4(detail::encode_blocks(QuantizedFormat::mxfp4, ties, 32, "w"));
+  EXPECT_EQ(values[0], 4);
+  EXPECT_EQ(values[1], 0);
+  EXPECT_EQ(values[2], 0.5F);
+  EXPECT_EQ(values[3], -2);
+  EXPECT_FALSE(std::signbit(values[4]));
+}
+
+TEST(Encoders, Q6KHasAnAnswerForAnyFiniteValues) {
+  std::vector<float> x(256, 0);  // zeros, equal values, tiny ones, one that stands out
+  for (std::size_t i = 0; i < 16; ++i) {
+    x[16 + i] = 2;
+    x[32 + i] = -3;
+    x[48 + i] = static_cast<float>(i) * 1e-44F;
+  }
+  x[70] = 100;
+  const auto bytes = detail::encode_blocks(QuantizedFormat::q6_k, x, 256, "w");
+  // The block's last two bytes are d; its scales are before them.
+  Half half;
+  std::memcpy(&half.bits, bytes.data() + 208, 2);
+  const auto value = [&](std::size_t i) {
+    const std::size_t part = i / 128, lot = i % 128 / 32, at = i % 32;
+    const auto low = std::to_integer<unsigned>(bytes[64 * part + 32 * (lot % 2) + at]) >> (lot / 2 * 4) & 15;
+    const auto high = std::to_integer<unsigned>(bytes[128 + 32 * part + at]) >> (2 * lot) & 3;
+    const auto scale = static_cast<std::int8_t>(std::to_integer<unsigned>(bytes[192 + i / 16]));
+    return to_float(half) * static_cast<float>(scale) *
+           static_cast<float>(static_cast<int>(low | high << 4) - 32);
+  };
+  for (std::size_t i = 0; i < 256; ++i) {
+    // A scale is a whole number of steps of the largest one's 128th.
+    EXPECT_NEAR(value(i), x[i], x[i] == 100 ? 0.1 : 100.0 / 31 / 128 * 31) << i;
+    if (x[i] == 0) {
+      EXPECT_EQ(value(i), 0) << i;
+    }
+  }
 }
 
 }  // namespace
