@@ -16,7 +16,7 @@
 #include "cli/training/training_run.h"
 #include "lm/chat/model_chat_templates.h"
 #include "lm/tokenizers/sources/load_tokenizer.h"
-#include "training/data/chat_format.h"
+#include "training/data/forms/chat_format.h"
 #include "training/objectives/registry.h"
 #include "training/trainer/json_log.h"
 

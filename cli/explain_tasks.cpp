@@ -16,8 +16,8 @@
 #include "lm/generate/generator.h"
 #include "lm/tokenizers/byte_tokenizer.h"
 #include "lm/tokenizers/sources/load_tokenizer.h"
-#include "training/data/chat_format.h"
 #include "training/data/example_files.h"
+#include "training/data/forms/chat_format.h"
 #include "training/objectives/next_token.h"
 #include "training/trainer/trainer.h"
 

@@ -19,7 +19,7 @@
 #include "lm/chat/model_chat_templates.h"
 #include "lm/formats/convert/convert.h"
 #include "lm/tokenizers/sources/load_tokenizer.h"
-#include "training/data/chat_format.h"
+#include "training/data/forms/chat_format.h"
 #include "training/objectives/registry.h"
 
 namespace caldera::cli {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "cli/arguments/arguments.h"
-#include "training/data/chat_format.h"
 #include "training/data/dataset.h"
 #include "training/data/example_files.h"
+#include "training/data/forms/chat_format.h"
 #include "training/data/stream/streamed_dataset.h"
 #include "training/data/training_set.h"
 

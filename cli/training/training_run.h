@@ -13,7 +13,7 @@
 #include "cli/training/data_flags.h"
 #include "cli/training/optimizer_flags.h"
 #include "training/checkpoints/run_folder.h"
-#include "training/data/chat_format.h"
+#include "training/data/forms/chat_format.h"
 #include "training/objectives/objective_options.h"
 #include "training/trainer/trainer.h"
 

@@ -6,9 +6,9 @@
 
 #include "lm/tokenizers/byte_tokenizer.h"
 #include "tests/lm/base/io_test_support.h"
-#include "training/data/chat_format.h"
 #include "training/data/dataset.h"
 #include "training/data/example_files.h"
+#include "training/data/forms/chat_format.h"
 
 namespace caldera {
 namespace {

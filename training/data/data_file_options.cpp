@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "engine/base/error.h"
-#include "training/data/forms.h"
+#include "training/data/forms/forms.h"
 
 namespace caldera {
 

@@ -9,7 +9,7 @@
 
 #include "lm/tokenizers/tokenizer.h"
 #include "training/data/batch.h"
-#include "training/data/example.h"
+#include "training/data/forms/example.h"
 #include "training/data/indexed_examples.h"
 #include "training/data/training_set.h"
 

@@ -11,7 +11,7 @@
 
 #include "lm/base/weighted_path.h"
 #include "training/data/data_file_options.h"
-#include "training/data/example.h"
+#include "training/data/forms/example.h"
 
 namespace caldera {
 

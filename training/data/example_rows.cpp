@@ -9,7 +9,7 @@
 #include "engine/base/error.h"
 #include "lm/base/json_file.h"
 #include "lm/base/unicode/utf8.h"
-#include "training/data/forms.h"
+#include "training/data/forms/forms.h"
 
 namespace caldera::detail {
 namespace {

@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "training/data/data_file_options.h"
-#include "training/data/example.h"
 #include "training/data/files/row_reader.h"
+#include "training/data/forms/example.h"
 
 namespace caldera::detail {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "training/data/example.h"
+#include "training/data/forms/example.h"
 
 namespace caldera {
 

@@ -13,7 +13,7 @@
 #include "lm/models/causal_lm.h"
 #include "lm/tokenizers/tokenizer.h"
 #include "training/data/batch.h"
-#include "training/data/example.h"
+#include "training/data/forms/example.h"
 #include "training/objectives/metric.h"
 
 namespace caldera {

@@ -1,4 +1,4 @@
-#include "training/data/form.h"
+#include "training/data/forms/form.h"
 
 #include <nlohmann/json.hpp>
 

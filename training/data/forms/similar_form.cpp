@@ -1,5 +1,5 @@
 // {"anchor", "positive"}: two texts that belong together, as a question and its answer.
-#include "training/data/form.h"
+#include "training/data/forms/form.h"
 
 namespace caldera::detail {
 

@@ -1,8 +1,8 @@
 // {"prompt", "completion"}: texts, or lists of messages.
 #include <nlohmann/json.hpp>
 
-#include "training/data/chat_format.h"
-#include "training/data/form.h"
+#include "training/data/forms/chat_format.h"
+#include "training/data/forms/form.h"
 
 namespace caldera::detail {
 namespace {

@@ -1,4 +1,4 @@
-#include "training/data/example.h"
+#include "training/data/forms/example.h"
 
 namespace caldera {
 

@@ -1,8 +1,8 @@
 // {"prompt", "chosen", "rejected"}: an answer that was preferred to another, as texts or lists of messages.
 #include <nlohmann/json.hpp>
 
-#include "training/data/chat_format.h"
-#include "training/data/form.h"
+#include "training/data/forms/chat_format.h"
+#include "training/data/forms/form.h"
 
 namespace caldera::detail {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "lm/chat/model_chat_templates.h"
-#include "training/data/example.h"
+#include "training/data/forms/example.h"
 
 namespace caldera {
 

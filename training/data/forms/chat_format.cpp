@@ -1,4 +1,4 @@
-#include "training/data/chat_format.h"
+#include "training/data/forms/chat_format.h"
 
 #include <fmt/format.h>
 

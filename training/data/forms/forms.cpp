@@ -1,4 +1,4 @@
-#include "training/data/forms.h"
+#include "training/data/forms/forms.h"
 
 #include <algorithm>
 

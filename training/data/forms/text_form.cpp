@@ -1,5 +1,5 @@
 // {"text"}: a text, all of which is learned.
-#include "training/data/form.h"
+#include "training/data/forms/form.h"
 
 namespace caldera::detail {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "lm/base/json_file.h"
-#include "training/data/example.h"
+#include "training/data/forms/example.h"
 
 namespace caldera {
 

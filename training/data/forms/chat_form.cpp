@@ -1,8 +1,8 @@
 // {"messages"}, with or without "tools": a conversation, of which what the assistant says is learned.
 #include <nlohmann/json.hpp>
 
-#include "training/data/chat_format.h"
-#include "training/data/form.h"
+#include "training/data/forms/chat_format.h"
+#include "training/data/forms/form.h"
 
 namespace caldera::detail {
 namespace {

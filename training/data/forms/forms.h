@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "training/data/form.h"
+#include "training/data/forms/form.h"
 
 namespace caldera::detail {
 
