@@ -61,6 +61,7 @@ class ChatCommand : public Command {
                          args.get("--min-p"), args.get("--repetition-penalty")};
     declare_seed(args, sampling_.seed);
     declare_dtype(args, dtype_);
+    declare_activations(args, activations_);
     decoding_.declare(args);
     args.option("--chat-template", template_, "A file with a chat template in place of the model's")
         .type_name("FILE");
@@ -76,7 +77,8 @@ class ChatCommand : public Command {
     conversation.restart(system_);
     const Device device = open_device();
     tokenizer_ = load_tokenizer(model_);
-    const std::unique_ptr<CausalLM> model = load_model(model_, adapter_, device, parse_dtype(dtype_));
+    const std::unique_ptr<CausalLM> model =
+        load_model(model_, adapter_, device, parse_dtype(dtype_), parse_activations(activations_));
     prepare(*model);
     BatchGenerator generator(*model, limits(*model));
     converse(conversation, generator);
@@ -287,6 +289,7 @@ class ChatCommand : public Command {
   std::string template_;
   std::string variables_;
   std::string dtype_ = "f32";
+  std::string activations_ = "rounded";
   std::optional<std::int64_t> max_tokens_;
   std::optional<std::int64_t> context_;
   SamplingOptions sampling_;

@@ -70,6 +70,7 @@ class GenerateCommand : public Command {
     declare_sampling(args, sampling_);
     declare_seed(args, sampling_.seed);
     declare_dtype(args, dtype_);
+    declare_activations(args, activations_);
     decoding_.declare(args);
     add_memory_limit(args);
     args.option(
@@ -89,7 +90,8 @@ class GenerateCommand : public Command {
 
     const Device device = open_device();
     const std::shared_ptr<const Tokenizer> tokenizer = open_tokenizer(prompt_is_text);
-    const std::unique_ptr<CausalLM> model = load_model(model_, adapter_, device, parse_dtype(dtype_));
+    const std::unique_ptr<CausalLM> model =
+        load_model(model_, adapter_, device, parse_dtype(dtype_), parse_activations(activations_));
     if (prompt_is_text) prompt = tokenizer->encode(prompt_);
     if (prompt.empty()) {
       throw ValueError(
@@ -110,7 +112,8 @@ class GenerateCommand : public Command {
     const std::vector<std::string> prompts = read_prompts(batch_);
     const Device device = open_device();
     const std::shared_ptr<const Tokenizer> tokenizer = open_tokenizer(true);
-    const std::unique_ptr<CausalLM> model = load_model(model_, adapter_, device, parse_dtype(dtype_));
+    const std::unique_ptr<CausalLM> model =
+        load_model(model_, adapter_, device, parse_dtype(dtype_), parse_activations(activations_));
     GenerateRequest request;
     prepare(*model, tokenizer, request);
     const nlohmann::ordered_json answer =
@@ -213,6 +216,7 @@ class GenerateCommand : public Command {
   std::int64_t max_tokens_ = 100;
   SamplingOptions sampling_;
   std::string dtype_ = "f32";
+  std::string activations_ = "rounded";
   std::string logits_;
   Option prompt_option_;
 };

@@ -69,6 +69,7 @@ class ServeCommand : public Command {
         .check(integer_in(1, 86400))
         .show_default();
     declare_dtype(args, dtype_);
+    declare_activations(args, activations_);
     speculation_.declare(args);
     args.option(
             "--reasoning-format", reasoning_,
@@ -97,6 +98,7 @@ class ServeCommand : public Command {
     options_.device = open_device();
     check_kind();
     options_.dtype = parse_dtype(dtype_);
+    options_.activations = parse_activations(activations_);
     options_.http.log = [this](const std::string& line) { note(line); };
     serve::ModelServer server(model_, options_);
     if (!server.chat_problem().empty()) note(fmt::format("no chat: {}", server.chat_problem()));
@@ -146,6 +148,7 @@ class ServeCommand : public Command {
   std::string model_;
   std::vector<std::string> adapters_;
   std::string dtype_ = "f32";
+  std::string activations_ = "rounded";
   std::string reasoning_ = "deepseek";
   std::string pooling_;
   Option pooling_option_;

@@ -22,6 +22,17 @@ Option declare_dtype(Arguments& args, std::string& dtype, const std::string& hel
   return args.option("--dtype", dtype, help).type_name("T").one_of({"f32", "f16", "bf16"}).show_default();
 }
 
+Option declare_activations(Arguments& args, std::string& activations) {
+  return args
+      .option(
+          "--activations", activations,
+          "What quantised weights are multiplied with on the CPU: activations rounded to 8 bits by blocks "
+          "of 32, or as they are")
+      .type_name("A")
+      .one_of({"rounded", "exact"})
+      .show_default();
+}
+
 Option declare_seed(Arguments& args, std::uint64_t& seed, const std::string& help) {
   return args.option("--seed", seed, help).type_name("N").check(seed_value()).show_default();
 }

@@ -19,6 +19,8 @@ Option declare_adapter(Arguments& args, std::string& folder);
 /// --dtype, of three types: f32, f16, bf16.
 Option declare_dtype(Arguments& args, std::string& dtype,
                      const std::string& help = "What weights are kept and computed in");
+/// --activations: rounded or exact.
+Option declare_activations(Arguments& args, std::string& activations);
 /// --seed.
 Option declare_seed(Arguments& args, std::uint64_t& seed, const std::string& help = "Seed of the sampling");
 /// --pooling, of models that give embeddings.

@@ -23,10 +23,15 @@ void load_weights(CausalLM& model, const std::filesystem::path& dir, const std::
 }
 
 std::unique_ptr<CausalLM> load_model(const std::filesystem::path& dir, const std::filesystem::path& adapter,
-                                     Device device, DType dtype) {
+                                     Device device, DType dtype, Activations activations) {
   std::unique_ptr<CausalLM> model = open_model(dir, device);
   load_weights(*model, dir, adapter, dtype, halves_for_inference(device));
+  model->set_activations(activations);
   return model;
+}
+
+Activations parse_activations(const std::string& text) {
+  return text == "exact" ? Activations::exact : Activations::rounded;
 }
 
 DType parse_dtype(const std::string& text) {

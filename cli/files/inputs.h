@@ -20,8 +20,11 @@ void load_weights(CausalLM& model, const std::filesystem::path& dir, const std::
                   DType dtype = DType::f32, HalfWeights halves = HalfWeights::converted);
 /// Makes the model and reads its weights, to run it: see halves_for_inference().
 std::unique_ptr<CausalLM> load_model(const std::filesystem::path& dir, const std::filesystem::path& adapter,
-                                     Device device, DType dtype = DType::f32);
+                                     Device device, DType dtype = DType::f32,
+                                     Activations activations = Activations::exact);
 
+/// "rounded" or "exact", as --activations gives it.
+Activations parse_activations(const std::string& text);
 /// "f32", "f16" or "bf16", as --dtype gives it.
 DType parse_dtype(const std::string& text);
 

@@ -23,8 +23,10 @@ struct QuantizedNode {
   QuantizedLayout layout;
   std::int64_t matrices = 1, rows = 0, columns = 0;
   bool is_indexed = false;
+  /// Of a product; exact in all others.
+  Activations activations = Activations::exact;
 
-  using Attributes = std::array<std::int64_t, 8>;
+  using Attributes = std::array<std::int64_t, 9>;
   Attributes attributes() const {
     return {static_cast<std::int64_t>(work),
             static_cast<std::int64_t>(layout.format),
@@ -33,7 +35,8 @@ struct QuantizedNode {
             matrices,
             rows,
             columns,
-            is_indexed ? 1 : 0};
+            is_indexed ? 1 : 0,
+            static_cast<std::int64_t>(activations)};
   }
   static QuantizedNode of(std::span<const std::int64_t> a) {
     return {.work = static_cast<QuantizedWork>(a[0]),
@@ -41,8 +44,11 @@ struct QuantizedNode {
             .matrices = a[4],
             .rows = a[5],
             .columns = a[6],
-            .is_indexed = a[7] != 0};
+            .is_indexed = a[7] != 0,
+            .activations = static_cast<Activations>(a[8])};
   }
+  /// Whether x is rounded.
+  bool rounds() const { return activations == Activations::rounded; }
   bool is_product() const {
     return work == QuantizedWork::product || work == QuantizedWork::transposed_product;
   }

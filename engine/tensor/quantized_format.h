@@ -97,6 +97,23 @@ constexpr bool is_plain(QuantizedFormat f) { return f >= QuantizedFormat::f32; }
 /// The format that GGUF files call by this number.
 std::optional<QuantizedFormat> quantized_format_of_ggml(std::int64_t type);
 
+/// A format whose weights are a scale times an integer of at most 8 bits, some with an offset of their group.
+/// Products with them may round what they are multiplied with: see Activations.
+constexpr bool has_integer_codes(QuantizedFormat f) { return f < QuantizedFormat::codebook4; }
+
+/// Says what a product with quantised weights may do to the x that it multiplies them with.
+///
+/// Rounding goes by blocks of 32 columns of a row of x. With a the largest magnitude of a block, all in f32:
+/// q = x (127 / a), rounded to the nearest integer (to even), and what is multiplied is (a / 127) q. A block
+/// whose a is below 1e-30 counts as 0, one with a value that is not finite as NaN. (ggml's q8_0 for
+/// activations is the same, but for a / 127 in f16.)
+enum class Activations : std::uint8_t {
+  exact,   ///< x is f32
+  rounded  ///< the CPU rounds it to 8 bits and multiplies integers, in formats of has_integer_codes()
+};
+inline constexpr std::int64_t kRoundedBlock = 32;
+inline constexpr float kLeastRounded = 1e-30F;
+
 /// A format, and what it leaves open.
 struct QuantizedLayout {
   QuantizedFormat format = QuantizedFormat::q8_0;

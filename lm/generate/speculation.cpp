@@ -15,6 +15,7 @@ Speculation::Speculation(const CausalLM& model, SpeculationOptions options) : op
   if (options_.lookup) throw ValueError("speculation: either a draft model or look-up, not both");
   model_ = load_causal_lm(options_.draft_model, model.device(), model.dtype(),
                           halves_for_inference(model.device()));
+  model_->set_activations(Activations::rounded);
   model_->set_training(false);  // drafters that come and go leave it so
   const std::int64_t vocabulary = model_->config().vocab_size;
   if (vocabulary != model.config().vocab_size)

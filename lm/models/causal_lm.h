@@ -117,6 +117,9 @@ class CausalLM : public Module {
   /// another type, or where the device does not compute with it.
   void set_dtype(DType dtype);
   DType dtype() const { return dtype_; }
+  /// Says whether products with quantised weights may round activations (engine/tensor/quantized_format.h),
+  /// which is faster on the CPU and suits generation. Those of weights that are loaded later are exact.
+  void set_activations(Activations activations);
   Device device() const { return device_; }
 
   /// Replaces every parameter by that of a model folder or a GGUF file (see ModelFiles), and puts the model

@@ -111,6 +111,10 @@ void CausalLM::load_weights(const ModelFiles& files, DType dtype, HalfWeights ha
   set_training(false);
 }
 
+void CausalLM::set_activations(Activations activations) {
+  for (const Place& p : places_of(*this)) p.weight->quantized.activations = activations;
+}
+
 void CausalLM::save(const std::filesystem::path& dir) {
   StagedFiles files;
   save(dir, files);

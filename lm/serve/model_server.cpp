@@ -82,6 +82,7 @@ class ModelServer::Impl {
     refuse(options_.pooling.has_value() || options_.matryoshka,
            "pooling and shortened vectors are for models of embeddings");
     model_ = load_causal_lm(dir, device, options_.dtype, halves_for_inference(device));
+    model_->set_activations(options_.activations);
     served_ = load_served_model(dir, model_->config(), problem_);
     if (!options_.name.empty()) served_.name = options_.name;
     served_.split_thinking = options_.split_thinking;

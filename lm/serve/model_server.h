@@ -12,6 +12,7 @@
 
 #include "engine/tensor/device.h"
 #include "engine/tensor/dtype.h"
+#include "engine/tensor/quantized_format.h"
 #include "lm/embed/embedding_model.h"
 #include "lm/generate/batch/batch_request.h"
 #include "lm/generate/speculation.h"
@@ -27,7 +28,9 @@ struct ModelServerOptions {
   BatchLimits batch;             ///< of all requests together
   std::optional<Device> device;  ///< else the default one
   DType dtype = DType::f32;
-  std::string name;  ///< that requests call the model; "": its folder's
+  Activations activations =
+      Activations::rounded;  ///< see CausalLM::set_activations; models that embed: exact
+  std::string name;          ///< that requests call the model; "": its folder's
   /// LoRA adapters: a name, that requests call as a model, and a folder each.
   std::vector<std::pair<std::string, std::filesystem::path>> adapters;
   SpeculationOptions speculation;

@@ -44,6 +44,7 @@ void product_vjp(VjpContext& c) {
   QuantizedNode node = QuantizedNode::of(c.output.node().attributes().values());
   node.work =
       node.work == QuantizedWork::product ? QuantizedWork::transposed_product : QuantizedWork::product;
+  node.activations = Activations::exact;
   c.grads[0] = product_node(node, c.cotangent, c.inputs.subspan(1));
 }
 
@@ -90,6 +91,8 @@ LazyTensor multiplied(std::string_view op, const LazyTensor& x, const QuantizedT
     throw ShapeError(fmt::format("{}: x {} times the {}matrix {}: the inner extents differ", op,
                                  x.shape().to_string(), transpose ? "transposed " : "", q.shape.to_string()));
   QuantizedNode node = node_of(transpose ? QuantizedWork::product : QuantizedWork::transposed_product, q);
+  if (transpose && has_integer_codes(q.layout.format) && q.device().kind == DeviceKind::cpu)
+    node.activations = q.activations;
   std::int64_t count = 1;
   for (int d = 0; d < x.rank() - 1; ++d) count *= x.shape()[d];
   std::vector<LazyTensor> others;

@@ -21,6 +21,9 @@ struct QuantizedTensor {
   QuantizedLayout layout;
   Shape shape;
   std::vector<LazyTensor> parts;
+  /// Says whether products with the transposed matrix, x W^T, may round x. That of devices that multiply in
+  /// f32 anyway, of other formats, and what gradients multiply, is exact.
+  Activations activations = Activations::exact;
 
   bool defined() const { return !parts.empty(); }
   std::int64_t matrices() const { return shape.rank() == 3 ? shape[0] : 1; }

@@ -1,8 +1,10 @@
 // Quantised matrices, one weight at a time, written from engine/tensor/quantized_format.h.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <vector>
 
 #include "engine/check/reference/reference_steps.h"
 
@@ -177,6 +179,28 @@ class Weights {
   std::size_t first_;
 };
 
+/// Row `m` of x, rounded as Activations says.
+std::vector<double> rounded_row(const StepMemory& memory, std::int64_t m, std::int64_t columns) {
+  std::vector<double> row;
+  for (std::int64_t first = 0; first < columns; first += kRoundedBlock) {
+    std::vector<float> block;
+    for (std::int64_t k = first; k < std::min(first + kRoundedBlock, columns); ++k)
+      block.push_back(static_cast<float>(memory.read(0, DType::f32, {m, 0, k}).f));
+    const bool is_finite = std::ranges::all_of(block, [](float v) { return std::isfinite(v); });
+    float largest = 0;
+    for (const float v : block) largest = std::max(largest, std::fabs(v));
+    for (const float v : block) {
+      if (!is_finite)
+        row.push_back(std::numeric_limits<double>::quiet_NaN());
+      else if (largest < kLeastRounded)
+        row.push_back(0);
+      else
+        row.push_back(static_cast<double>(largest / 127) * std::nearbyint(v * (127 / largest)));
+    }
+  }
+  return row;
+}
+
 }  // namespace
 
 void run_step(const StepMemory& memory, const QuantizedStep& quantized) {
@@ -208,13 +232,19 @@ void run_step(const StepMemory& memory, const QuantizedStep& quantized) {
       break;
   }
   const bool across = what.work == QuantizedWork::transposed_product;
+  std::vector<std::vector<double>> rounded;
+  for (std::int64_t m = 0; what.rounds() && m < dims[0]; ++m)
+    rounded.push_back(rounded_row(memory, m, what.columns));
   for_each_point({dims[0], across ? dims[2] : dims[1]}, [&](const Point& at) {
     const auto matrix = picked(at[0], what.matrices);
     double sum = matrix ? 0 : nan;
     for (std::int64_t i = 0; matrix && i < (across ? dims[1] : dims[2]); ++i) {
       const Point x = across ? Point{at[0], i, 0} : Point{at[0], 0, i};
       const float weight = across ? weights.at(*matrix, i, at[1]) : weights.at(*matrix, at[1], i);
-      sum += memory.read(0, DType::f32, x).f * static_cast<double>(weight);
+      const double factor = what.rounds()
+                                ? rounded[static_cast<std::size_t>(at[0])][static_cast<std::size_t>(i)]
+                                : memory.read(0, DType::f32, x).f;
+      sum += factor * static_cast<double>(weight);
     }
     memory.write(out, DType::f32, across ? Point{at[0], 0, at[1]} : Point{at[0], at[1], 0}, floating(sum));
   });

@@ -55,7 +55,7 @@ std::string QuantizedStep::name() const {
   // Of steps that the verifier refuses too.
   const auto format = static_cast<std::size_t>(what.layout.format);
   const std::string_view spelled = format < kQuantizedFacts.size() ? kQuantizedFacts[format].name : "unknown";
-  return fmt::format("{} {}", spelled, word_for(what.work));
+  return fmt::format("{}{} {}", spelled, what.rounds() ? " rounded" : "", word_for(what.work));
 }
 
 int QuantizedStep::named_operands() const { return static_cast<int>(first_part() + parts_of(what).size()); }
@@ -94,6 +94,9 @@ void QuantizedStep::check(verify::StepForm& form) const {
   if (what.work > QuantizedWork::transposed_product) throw Fault{"quantised work that does not exist"};
   if (!why_no_layout(what.layout, what.rows, what.columns).empty() || what.matrices < 0)
     throw Fault{"matrices that the quantised format does not have"};
+  if (what.activations > Activations::rounded) throw Fault{"activations that are neither exact nor rounded"};
+  if (what.rounds() && (what.work != QuantizedWork::product || !has_integer_codes(what.layout.format)))
+    throw Fault{"rounded activations of a step that multiplies no integers"};
   const bool takes = what.work == QuantizedWork::take_rows;
   if (step.dims[2] != what.columns || step.dims[1] != (takes ? 1 : what.rows))
     throw Fault{"a space that is not that of the quantised matrix"};

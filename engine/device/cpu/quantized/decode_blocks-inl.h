@@ -59,6 +59,12 @@ class Halves {
 inline constexpr std::int64_t kAhead = 4096;
 HWY_INLINE void ask_ahead(const std::uint8_t* p) { hwy::Prefetch(p + kAhead); }
 
+/// Twice the values of E2M1.
+inline constexpr std::int8_t kE2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+/// The values of IQ4_NL.
+inline constexpr std::int8_t kIq4[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                         1,    13,   25,  38,  53,  69,  89,  113};
+
 /// Vectors of 32 weights.
 inline constexpr std::int64_t kVectors = 32 / kLanes;
 
@@ -332,18 +338,26 @@ HWY_INLINE void walk_q2_k(const std::uint8_t* p, std::int64_t blocks, Sink& sink
   }
 }
 
+/// The sixteen scales of 6 bits in 12 bytes, less 32: low bits in nibbles, high ones behind them.
+struct SixBitCodes {
+  std::int8_t at[16];
+
+  HWY_INLINE explicit SixBitCodes(const std::uint8_t* p) {
+    for (int j = 0; j < 16; ++j)
+      at[j] = static_cast<std::int8_t>(
+          ((p[j % 8] >> (j < 8 ? 0 : 4) & 15) | (p[8 + j % 4] >> (2 * (j / 4)) & 3) << 4) - 32);
+  }
+};
+
 template <class Sink>
 HWY_INLINE void walk_q3_k(const std::uint8_t* p, std::int64_t blocks, Sink& sink) {
   const VI four = hn::Set(I(), 4);
   for (std::int64_t b = 0; b < blocks; ++b, p += 110) {
     ask_ahead(p);
     ask_ahead(p + 64);
-    std::int8_t codes[16];
-    for (int j = 0; j < 16; ++j)
-      codes[j] = static_cast<std::int8_t>(
-          ((p[96 + j % 8] >> (j < 8 ? 0 : 4) & 15) | (p[104 + j % 4] >> (2 * (j / 4)) & 3) << 4) - 32);
+    const SixBitCodes codes(p + 96);
     float scales[16];
-    scale_codes<16>(half_at(p + 108), codes, scales);
+    scale_codes<16>(half_at(p + 108), codes.at, scales);
     for (std::int64_t l = 0; l < 32; l += kLanes) {
       const VI thirds = bytes_at(p + l);
       for (std::int64_t n = 0; n < 2; ++n) {

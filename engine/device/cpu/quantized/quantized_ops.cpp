@@ -22,10 +22,6 @@ namespace caldera::cpu {
 namespace HWY_NAMESPACE {
 namespace {
 
-/// Twice the values of E2M1.
-constexpr std::int8_t kE2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
-constexpr std::int8_t kIq4[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
-
 /// Hands the weights of columns [first, first + count) to the sink, counted from `first`.
 template <class Sink>
 HWY_INLINE void walk(const QuantizedLayout& layout, const QuantizedRow& row, std::int64_t first,

@@ -8,6 +8,7 @@
 #include "engine/device/cpu/host/parallel.h"
 #include "engine/device/cpu/host/scratch.h"
 #include "engine/device/cpu/products/matrix.h"
+#include "engine/device/cpu/quantized/integer_ops.h"
 #include "engine/device/cpu/simd/micro_ops.h"
 
 namespace caldera::cpu {
@@ -24,6 +25,9 @@ constexpr std::int64_t kLargeDecodedPanel = std::int64_t{1} << 20;
 constexpr std::int64_t kManyDecodedRows = 64;
 /// Of a weight, on one thread: decoding it, and multiplying it with one more row of x.
 constexpr double kDecodeNanoseconds = 0.12, kMultiplyNanoseconds = 0.03;
+/// The same for products of integers, and rows of x up to which they are made of codes as they are decoded.
+constexpr double kCodesNanoseconds = 0.04, kIntegersNanoseconds = 0.01;
+constexpr std::int64_t kFewRoundedRows = 4;
 /// Columns that a thread takes of a transposed product at least.
 constexpr std::int64_t kFewestDecodedColumns = 256;
 
@@ -31,11 +35,23 @@ std::int64_t panel_for(std::int64_t rows) {
   return rows < kManyDecodedRows ? kDecodedPanel : kLargeDecodedPanel;
 }
 
-enum DecodeScratch { kX, kPanelUse, kScales, kBiases, kDecodeScratches };
+enum DecodeScratch { kX, kRounded, kPanelUse, kScales, kBiases, kDecodeScratches };
 
-float* decode_scratch(DecodeScratch use, std::int64_t elements) {
+std::byte* bytes_scratch(DecodeScratch use, std::size_t bytes) {
   thread_local Scratch scratch[kDecodeScratches];
-  return reinterpret_cast<float*>(scratch[use].get(static_cast<std::size_t>(elements) * sizeof(float)));
+  return scratch[use].get(bytes);
+}
+float* decode_scratch(DecodeScratch use, std::int64_t elements) {
+  return reinterpret_cast<float*>(bytes_scratch(use, static_cast<std::size_t>(elements) * sizeof(float)));
+}
+
+/// What rounded rows stand for.
+const float* floats_of(const RoundedRows& x, std::int64_t rows) {
+  float* out = decode_scratch(kX, rows * x.columns);
+  for (std::int64_t b = 0; b < rows * x.blocks(); ++b)
+    for (std::int64_t i = b * kRoundedBlock; i < (b + 1) * kRoundedBlock; ++i)
+      out[i] = x.scales[b] * static_cast<float>(x.codes[i]);
+  return out;
 }
 
 int as_int(std::int64_t v) { return static_cast<int>(v); }
@@ -80,29 +96,30 @@ const std::byte* PreparedQuantized::bytes(const RunContext& context, const Place
          place.offset * static_cast<std::int64_t>(size_of(place.type));
 }
 
-/// A row of a part of floats, as f32.
-const float* PreparedQuantized::numbers(const RunContext& context, std::size_t part, std::int64_t row) const {
+/// A row of a part of floats, as f32. Rows of kPanelRows slots are there at a time.
+const float* PreparedQuantized::numbers(const RunContext& context, std::size_t part, std::int64_t row,
+                                        std::int64_t slot) const {
   const Place& place = parts_[part];
   const std::int64_t columns = forms_[part].columns;
   const std::byte* from =
       bytes(context, place) + row * columns * static_cast<std::int64_t>(size_of(place.type));
   if (place.type == DType::f32) return reinterpret_cast<const float*>(from);
-  float* out = decode_scratch(part == 1 ? kScales : kBiases, columns);
+  float* out = decode_scratch(part == 1 ? kScales : kBiases, kPanelRows * columns) + slot * columns;
   find_cast(place.type, DType::f32)(out, from, from, from, columns);
   return out;
 }
 
 /// Row `row`, counted over all matrices.
-QuantizedRow PreparedQuantized::row_of(const RunContext& context, std::int64_t row) const {
+QuantizedRow PreparedQuantized::row_of(const RunContext& context, std::int64_t row, std::int64_t slot) const {
   QuantizedRow result;
   result.codes = reinterpret_cast<const std::uint8_t*>(bytes(context, parts_[0])) +
                  row * forms_[0].columns * static_cast<std::int64_t>(size_of(parts_[0].type));
   if (parts_.size() == 1) return result;
   const std::int64_t matrix = what_.rows > 0 ? row / what_.rows : 0;
   const std::int64_t within = row - matrix * what_.rows;
-  result.scales = numbers(context, 1, matrix * forms_[1].rows + within / what_.layout.group_rows);
-  if (is_affine(what_.layout.format)) result.biases = numbers(context, 2, row);
-  if (what_.layout.format == QuantizedFormat::codebook4) result.table = numbers(context, 2, matrix);
+  result.scales = numbers(context, 1, matrix * forms_[1].rows + within / what_.layout.group_rows, slot);
+  if (is_affine(what_.layout.format)) result.biases = numbers(context, 2, row, slot);
+  if (what_.layout.format == QuantizedFormat::codebook4) result.table = numbers(context, 2, matrix, slot);
   return result;
 }
 
@@ -184,6 +201,60 @@ void PreparedQuantized::multiply_panels(const RunContext& context, const Run& ru
   });
 }
 
+/// x rounded to 8 bits: sums of integers a block, each scaled once.
+void PreparedQuantized::multiply_integers(const RunContext& context, const Run& run, const float* x,
+                                          std::int64_t x_row, float* out) const {
+  const bool few = run.count <= kFewRoundedRows;
+  if (!few && integer_ops().pack != nullptr) return multiply_tiles(context, run, x, x_row, out);
+  const std::int64_t k = what_.columns;
+  const RoundedRows rounded =
+      RoundedRows::in(bytes_scratch(kRounded, RoundedRows::bytes(run.count, k)), run.count, k);
+  integer_ops().round(x, x_row, run.count, rounded);
+  if (!few) return multiply_panels(context, run, floats_of(rounded, run.count), k, out);
+  const double each =
+      static_cast<double>(k) * (kCodesNanoseconds + kIntegersNanoseconds * static_cast<double>(run.count));
+  const int threads = in_parallel() ? 1 : threads_for(each * static_cast<double>(what_.rows), what_.rows);
+  parallel_ranges(what_.rows, threads, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t n = begin; n < end; ++n)
+      integer_ops().dot(what_.layout, row_of(context, run.matrix * what_.rows + n), rounded, run.count,
+                        out + n, out_row_);
+  });
+}
+
+/// Many rows of x: panels of rows of the matrix, interleaved, times tiles of x.
+void PreparedQuantized::multiply_tiles(const RunContext& context, const Run& run, const float* x,
+                                       std::int64_t x_row, float* out) const {
+  const std::int64_t k = what_.columns, m = run.count;
+  const IntegerOps& ops = integer_ops();
+  const RoundedTiles tiles{
+      k, reinterpret_cast<RoundedBlock*>(bytes_scratch(kRounded, RoundedTiles::bytes(m, k)))};
+  const auto threads = [](double nanoseconds, std::int64_t tasks) {
+    return in_parallel() ? 1 : threads_for(nanoseconds, tasks);
+  };
+  const std::int64_t count = RoundedTiles::tiles(m);
+  parallel_ranges(count, threads(static_cast<double>(m * k) * kDecodeNanoseconds, count),
+                  [&](std::int64_t begin, std::int64_t end) {
+                    for (std::int64_t t = begin; t < end; ++t)
+                      ops.round_tile(what_.layout.format, x, x_row, m, t, tiles);
+                  });
+  const std::int64_t panels = (what_.rows + kPanelRows - 1) / kPanelRows;
+  const double each = static_cast<double>(kPanelRows * k) *
+                      (kDecodeNanoseconds + kIntegersNanoseconds * static_cast<double>(m));
+  parallel_ranges(panels, threads(each * static_cast<double>(panels), panels),
+                  [&](std::int64_t begin, std::int64_t end) {
+                    std::byte* panel = bytes_scratch(kPanelUse, panel_bytes(k));
+                    for (std::int64_t n = begin * kPanelRows; n < std::min(end * kPanelRows, what_.rows);
+                         n += kPanelRows) {
+                      const std::int64_t there = std::min(kPanelRows, what_.rows - n);
+                      QuantizedRow rows[kPanelRows];
+                      for (std::int64_t i = 0; i < kPanelRows; ++i)
+                        rows[i] = row_of(context, run.matrix * what_.rows + n + std::min(i, there - 1), i);
+                      ops.pack(what_.layout, rows, k, panel);
+                      ops.multiply(what_.layout, panel, tiles, m, out + n, out_row_, there);
+                    }
+                  });
+}
+
 /// Sums over the rows of the matrix: each thread has columns of its own, and adds up panels of rows.
 void PreparedQuantized::multiply_across(const RunContext& context, const Run& run, const float* x,
                                         std::int64_t x_row, float* out) const {
@@ -236,6 +307,8 @@ void PreparedQuantized::multiply(const RunContext& context, const Run& run) cons
   const float* x = packed(from, run.count, inner, x_row, x_.strides[across ? 1 : 2]);
   if (across)
     multiply_across(context, run, x, x_row, out);
+  else if (what_.rounds())
+    multiply_integers(context, run, x, x_row, out);
   else if (run.count <= kFewRows)
     multiply_few(context, run, x, x_row, out);
   else

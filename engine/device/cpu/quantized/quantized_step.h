@@ -6,13 +6,15 @@
 #include <vector>
 
 #include "engine/device/cpu/quantized/quantized_ops.h"
+#include "engine/device/cpu/quantized/rounded_rows.h"
 #include "engine/device/cpu/tiles/tile_layout.h"
 #include "engine/plan/plan.h"
 
 namespace caldera::cpu {
 
 /// Products of few rows multiply weights as they are decoded, and move no byte but theirs. Those of many
-/// decode panels of the matrix, which stay in the cache until OpenBLAS has multiplied them.
+/// decode panels of the matrix, which stay in the cache until OpenBLAS has multiplied them. Where x may be
+/// rounded, both multiply integers.
 class PreparedQuantized {
  public:
   PreparedQuantized(const Plan& plan, const Step& step, const QuantizedStep& quantized);
@@ -31,8 +33,9 @@ class PreparedQuantized {
   };
 
   const std::byte* bytes(const RunContext& context, const Place& place) const;
-  QuantizedRow row_of(const RunContext& context, std::int64_t row) const;
-  const float* numbers(const RunContext& context, std::size_t part, std::int64_t row) const;
+  QuantizedRow row_of(const RunContext& context, std::int64_t row, std::int64_t slot = 0) const;
+  const float* numbers(const RunContext& context, std::size_t part, std::int64_t row,
+                       std::int64_t slot) const;
   std::vector<Run> runs(const RunContext& context) const;
   void take(const RunContext& context) const;
   void multiply(const RunContext& context, const Run& run) const;
@@ -40,6 +43,10 @@ class PreparedQuantized {
                     float* out) const;
   void multiply_panels(const RunContext& context, const Run& run, const float* x, std::int64_t x_row,
                        float* out) const;
+  void multiply_integers(const RunContext& context, const Run& run, const float* x, std::int64_t x_row,
+                         float* out) const;
+  void multiply_tiles(const RunContext& context, const Run& run, const float* x, std::int64_t x_row,
+                      float* out) const;
   void multiply_across(const RunContext& context, const Run& run, const float* x, std::int64_t x_row,
                        float* out) const;
 
