@@ -123,6 +123,7 @@ std::shared_ptr<LoadedModel> ModelStore::load(const Proportions& proportions, co
   convert_model(folder, loaded->file, {.to = ModelFormat::gguf, .type = type});
   loaded->weight_bytes = bytes_of_token(loaded->file);
   loaded->model = load_causal_lm(loaded->file, device, DType::f32, halves_for_inference(device));
+  loaded->model->set_activations(Activations::rounded);
   loaded_ = std::move(loaded);
   loaded_name_ = name;
   return loaded_;

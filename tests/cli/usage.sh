@@ -51,6 +51,7 @@ refused generate --model m --prompt x --top-k -1
 refused generate --model m --prompt x --repetition-penalty 0
 refused generate --model m --prompt x --seed -1
 refused generate --model m --prompt x --dtype f99
+refused generate --model m --prompt x --activations f16
 refused convert --model m --out "$work/x"
 refused convert --model m --out "$work/x" --to onnx
 refused convert --model m --out "$work/x" --to mlx --type q8_0

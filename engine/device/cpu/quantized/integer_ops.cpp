@@ -122,6 +122,7 @@ void round_rows(const float* x, std::int64_t stride, std::int64_t rows, const Ro
 using Sums = __m256;
 
 HWY_INLINE Sums no_sums() { return _mm256_setzero_ps(); }
+HWY_INLINE Sums added(Sums a, Sums b) { return _mm256_add_ps(a, b); }
 HWY_INLINE float total(Sums sums) {
   const __m128 four = _mm_add_ps(_mm256_castps256_ps128(sums), _mm256_extractf128_ps(sums, 1));
   const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
@@ -182,6 +183,7 @@ struct Sums {
 };
 
 HWY_INLINE Sums no_sums() { return {0}; }
+HWY_INLINE Sums added(const Sums& a, const Sums& b) { return {a.at + b.at}; }
 HWY_INLINE float total(const Sums& sums) { return sums.at; }
 HWY_INLINE void add_eight(const float* a, const float* b, Sums& sums) {
   for (int i = 0; i < 8; ++i) sums.at += a[i] * b[i];
@@ -299,7 +301,7 @@ void dot_rows(ChunkOfRow chunk, std::int64_t columns, const RoundedRows& x, floa
     add_chunk<Format, kByteDots, false>(chunk, rows);
   }
   each<kRows>([&](auto i) __attribute__((always_inline)) {
-    out[i * out_stride] = total(rows[i].even) + total(rows[i].odd) + total(rows[i].biased);
+    out[i * out_stride] = total(added(added(rows[i].even, rows[i].odd), rows[i].biased));
   });
 }
 
