@@ -23,7 +23,7 @@ struct QuantizedNode {
   QuantizedLayout layout;
   std::int64_t matrices = 1, rows = 0, columns = 0;
   bool is_indexed = false;
-  /// Of a product; exact in all others.
+  /// Says whether a product may round x; exact in other work.
   Activations activations = Activations::exact;
 
   using Attributes = std::array<std::int64_t, 9>;

@@ -178,8 +178,9 @@ void check_kernels(const cpu::IntegerOps& ops, const GoldenMatrix& m, const std:
   };
   const std::int64_t count = cpu::kPanelRows - 1;
   std::vector<float> out(static_cast<std::size_t>(rows * count));
-  for (std::int64_t n = 0; n < count; ++n)
-    ops.dot(m.layout, row_at(m, n), narrow, rows, out.data() + n, count);
+  cpu::QuantizedRow panel[cpu::kPanelRows];
+  for (std::int64_t n = 0; n < cpu::kPanelRows; ++n) panel[n] = row_at(m, n);
+  ops.dot(m.layout, panel, count, narrow, rows, out.data(), count);
   check(out, count, "dot");
   if (ops.pack == nullptr) return;
   std::vector<std::byte> of_tiles = memory(cpu::RoundedTiles::bytes(rows, columns));
@@ -187,8 +188,6 @@ void check_kernels(const cpu::IntegerOps& ops, const GoldenMatrix& m, const std:
   for (std::int64_t t = 0; t < cpu::RoundedTiles::tiles(rows); ++t)
     ops.round_tile(m.layout.format, x.data(), columns, rows, t, tiles);
   std::vector<std::byte> of_panel = memory(cpu::panel_bytes(columns));
-  cpu::QuantizedRow panel[cpu::kPanelRows];
-  for (std::int64_t n = 0; n < cpu::kPanelRows; ++n) panel[n] = row_at(m, n);
   ops.pack(m.layout, panel, columns, aligned(of_panel));
   std::ranges::fill(out, 0.0F);
   ops.multiply(m.layout, aligned(of_panel), tiles, rows, out.data(), count, count);

@@ -16,6 +16,16 @@
 #define CALDERA_HAS_BYTE_VECTORS 0
 #endif
 
+// Instructions that add products of four bytes (AVX512-VNNI). No target of Highway says that there are such,
+// as its AVX3_DL asks for much more, and in version 1.0 names the extension of another encoding: so they are
+// written as such, and CPUs are asked.
+#undef CALDERA_HAS_BYTE_DOTS
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+#define CALDERA_HAS_BYTE_DOTS 1
+#else
+#define CALDERA_HAS_BYTE_DOTS 0
+#endif
+
 HWY_BEFORE_NAMESPACE();
 namespace caldera::cpu {
 namespace HWY_NAMESPACE {

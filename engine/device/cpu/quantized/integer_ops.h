@@ -18,9 +18,9 @@ inline constexpr std::int64_t kPanelRows = 16;
 struct IntegerOps {
   /// Rounds `rows` rows of x, `stride` elements apart.
   void (*round)(const float* x, std::int64_t stride, std::int64_t rows, const RoundedRows& out);
-  /// out[i * out_stride] = sum_k w[k] x[i][k] for `m` rows of x.
-  void (*dot)(const QuantizedLayout& layout, const QuantizedRow& row, const RoundedRows& x, std::int64_t m,
-              float* out, std::int64_t out_stride);
+  /// out[i * out_stride + n] = sum_k w[n][k] x[i][k] for `count` rows of the matrix and `m` rows of x.
+  void (*dot)(const QuantizedLayout& layout, const QuantizedRow* rows, std::int64_t count,
+              const RoundedRows& x, std::int64_t m, float* out, std::int64_t out_stride);
   /// The rest is null where the instruction set has no products of four bytes at a time: to multiply floats
   /// is as fast there.
   ///

@@ -215,9 +215,12 @@ void PreparedQuantized::multiply_integers(const RunContext& context, const Run& 
       static_cast<double>(k) * (kCodesNanoseconds + kIntegersNanoseconds * static_cast<double>(run.count));
   const int threads = in_parallel() ? 1 : threads_for(each * static_cast<double>(what_.rows), what_.rows);
   parallel_ranges(what_.rows, threads, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t n = begin; n < end; ++n)
-      integer_ops().dot(what_.layout, row_of(context, run.matrix * what_.rows + n), rounded, run.count,
-                        out + n, out_row_);
+    for (std::int64_t n = begin; n < end; n += kPanelRows) {
+      const std::int64_t count = std::min(kPanelRows, end - n);
+      QuantizedRow rows[kPanelRows];
+      for (std::int64_t i = 0; i < count; ++i) rows[i] = row_of(context, run.matrix * what_.rows + n + i, i);
+      integer_ops().dot(what_.layout, rows, count, rounded, run.count, out + n, out_row_);
+    }
   });
 }
 
