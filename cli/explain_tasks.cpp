@@ -151,6 +151,7 @@ SteadyRun explain_forward(const ExplainFlags& flags, Device device) {
 SteadyRun explain_decode(const ExplainFlags& flags, Device device) {
   constexpr std::size_t kDrawn = 4;  // the fourth token is drawn after the third decoding step
   const std::unique_ptr<CausalLM> model = make_model(flags, device);
+  model->set_activations(Activations::rounded);  // as generate does
   const ModelConfig& config = model->config();
   // A prompt that nobody gave leaves room to decode in.
   const std::int64_t positions = config.max_positions();

@@ -32,6 +32,21 @@ for type in f16 bf16 q4_0 q4_k q6_k mxfp4; do
   said "$work/x.gguf" >"$work/ids"
 done
 
+# Codes are multiplied with activations of 8 bits unless they are to be exact; matrices of 16 bits stay so.
+logits() {
+  expect_exit 0 "$CALDERA_BIN" generate --json --device cpu --model "$work/q8.gguf" --prompt-ids "256 49 32" --max-tokens 2 --logits "$@"
+}
+logits "$work/rounded"
+logits "$work/said" --activations rounded
+logits "$work/exact" --activations exact
+cmp "$work/rounded" "$work/said" || fail "activations are not rounded by default"
+! cmp -s "$work/rounded" "$work/exact" || fail "exact activations are rounded"
+expect_exit 0 "$CALDERA_BIN" explain --device cpu --model "$work/q8.gguf" --task decode
+grep -q 'q8_0 rounded matmul' "$work/stdout" || fail "no rounded products are explained: $(cat "$work/stdout")"
+expect_exit 0 $convert --model "$work/base" --out "$work/half.gguf" --to gguf --type f16
+expect_exit 0 "$CALDERA_BIN" explain --device cpu --model "$work/half.gguf" --task decode
+grep -q 'f16 matmul' "$work/stdout" || fail "no products with matrices of 16 bits are explained: $(cat "$work/stdout")"
+
 # Refused in one line, and nothing is left behind.
 head -c 300 "$work/m.gguf" >"$work/cut.gguf"
 expect_exit 1 "$CALDERA_BIN" generate --device cpu --model "$work/cut.gguf" --prompt-ids 1

@@ -191,7 +191,7 @@ HWY_INLINE void ask_ahead_of(const std::uint8_t* p) {
   for (std::int64_t i = 0; i < kBytes; i += 64) ask_ahead(p + i);
 }
 
-struct CodesQ4_0 : CodesOf<false, 8, 1, false> {
+struct CodesQ40 : CodesOf<false, 8, 1, false> {
   static HWY_INLINE void scales(const ChunkOfRow& c, float* scale, float* /*bias*/) {
     ask_ahead_of<8 * 18>(block_of<18>(c));
     halves_apart(block_of<18>(c), 18, c.blocks, scale);
@@ -199,7 +199,7 @@ struct CodesQ4_0 : CodesOf<false, 8, 1, false> {
   static HWY_INLINE Codes codes(const ChunkOfRow& c, int b) { return nibbles_apart(block_of<18>(c, b) + 2); }
 };
 
-struct CodesQ4_1 : CodesOf<false, 0, 1, true> {
+struct CodesQ41 : CodesOf<false, 0, 1, true> {
   static HWY_INLINE void scales(const ChunkOfRow& c, float* scale, float* bias) {
     ask_ahead_of<8 * 20>(block_of<20>(c));
     halves_apart(block_of<20>(c), 20, c.blocks, scale);
@@ -208,7 +208,7 @@ struct CodesQ4_1 : CodesOf<false, 0, 1, true> {
   static HWY_INLINE Codes codes(const ChunkOfRow& c, int b) { return nibbles_apart(block_of<20>(c, b) + 4); }
 };
 
-struct CodesQ5_0 : CodesOf<false, 16, 1, false> {
+struct CodesQ50 : CodesOf<false, 16, 1, false> {
   static HWY_INLINE void scales(const ChunkOfRow& c, float* scale, float* /*bias*/) {
     ask_ahead_of<8 * 22>(block_of<22>(c));
     halves_apart(block_of<22>(c), 22, c.blocks, scale);
@@ -219,7 +219,7 @@ struct CodesQ5_0 : CodesOf<false, 16, 1, false> {
   }
 };
 
-struct CodesQ5_1 : CodesOf<false, 0, 1, true> {
+struct CodesQ51 : CodesOf<false, 0, 1, true> {
   static HWY_INLINE void scales(const ChunkOfRow& c, float* scale, float* bias) {
     ask_ahead_of<8 * 24>(block_of<24>(c));
     halves_apart(block_of<24>(c), 24, c.blocks, scale);
@@ -231,7 +231,7 @@ struct CodesQ5_1 : CodesOf<false, 0, 1, true> {
   }
 };
 
-struct CodesQ8_0 : CodesOf<true, 0, 1, false> {
+struct CodesQ80 : CodesOf<true, 0, 1, false> {
   static HWY_INLINE void scales(const ChunkOfRow& c, float* scale, float* /*bias*/) {
     ask_ahead_of<8 * 34>(block_of<34>(c));
     halves_apart(block_of<34>(c), 34, c.blocks, scale);
@@ -364,15 +364,15 @@ template <class Body>
 HWY_INLINE void with_codes_of(QuantizedFormat format, const Body& body) {
   switch (format) {
     case QuantizedFormat::q4_0:
-      return body(CodesQ4_0());
+      return body(CodesQ40());
     case QuantizedFormat::q4_1:
-      return body(CodesQ4_1());
+      return body(CodesQ41());
     case QuantizedFormat::q5_0:
-      return body(CodesQ5_0());
+      return body(CodesQ50());
     case QuantizedFormat::q5_1:
-      return body(CodesQ5_1());
+      return body(CodesQ51());
     case QuantizedFormat::q8_0:
-      return body(CodesQ8_0());
+      return body(CodesQ80());
     case QuantizedFormat::q2_k:
       return body(CodesQ2K());
     case QuantizedFormat::q3_k:
