@@ -17,7 +17,7 @@ namespace HWY_NAMESPACE {
 
 // -----------------
 
-/// What a block of 32 columns of a panel is: four columns of every row in 64 bytes, eight times; then two
+/// Holds 32 columns of a panel: four columns of every row in 64 bytes, eight times; then two
 /// scales and two biases a row, those of sixteen rows in 64 bytes.
 struct PanelBlock {
   std::uint8_t codes[8][kPanelRows][4];
