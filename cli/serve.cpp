@@ -68,6 +68,16 @@ class ServeCommand : public Command {
         .type_name("N")
         .check(integer_in(1, 86400))
         .show_default();
+    sampling_.temperature = 1;
+    declare_sampling(args, sampling_);
+    for (const char* flag : {"--temperature", "--top-k", "--top-p", "--min-p", "--repetition-penalty"})
+      sampling_options_.push_back(args.get(flag));
+    args.option("--generation-config", generation_config_,
+                "Where requests and flags say nothing of sampling: auto takes the model's "
+                "generation_config.json, none OpenAI's defaults")
+        .type_name("C")
+        .one_of({"auto", "none"})
+        .show_default();
     declare_dtype(args, dtype_);
     declare_activations(args, activations_);
     speculation_.declare(args);
@@ -93,6 +103,7 @@ class ServeCommand : public Command {
     if (options_.http.api_key.empty())
       if (const char* key = std::getenv("CALDERA_API_KEY")) options_.http.api_key = key;
     options_.speculation = speculation_.options();
+    options_.sampling = sampling_defaults();
     options_.split_thinking = reasoning_ == "deepseek";
     if (pooling_option_.given()) options_.pooling = pooling_of(pooling_);
     options_.device = open_device();
@@ -121,6 +132,17 @@ class ServeCommand : public Command {
     return result;
   }
 
+  serve::SamplingDefaults sampling_defaults() const {
+    serve::SamplingDefaults defaults;
+    defaults.from_model = generation_config_ == "auto";
+    if (sampling_options_[0].given()) defaults.temperature = sampling_.temperature;
+    if (sampling_options_[1].given()) defaults.top_k = sampling_.top_k;
+    if (sampling_options_[2].given()) defaults.top_p = sampling_.top_p;
+    if (sampling_options_[3].given()) defaults.min_p = sampling_.min_p;
+    if (sampling_options_[4].given()) defaults.repetition_penalty = sampling_.repetition_penalty;
+    return defaults;
+  }
+
   /// Refuses flags of the other kind of models.
   void check_kind() const {
     if (!options_.embeddings && !is_embedding_model(model_)) {
@@ -133,7 +155,15 @@ class ServeCommand : public Command {
       throw UsageError(flag + ": embeddings are made without guesses");
   }
 
+  void tell_sampling(const SamplingOptions& sampling) const {
+    note(fmt::format(
+        "requests that say nothing of sampling: temperature {:g}, top-k {}, top-p {:g}, min-p {:g}, "
+        "repetition penalty {:g}",
+        sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p, sampling.repetition_penalty));
+  }
+
   void tell_start(const serve::ModelServer& server) const {
+    if (server.generates()) tell_sampling(server.sampling());
     if (json()) {
       print_json({{"url", server.url()},
                   {"model", server.name()},
@@ -149,6 +179,9 @@ class ServeCommand : public Command {
   std::vector<std::string> adapters_;
   std::string dtype_ = "f32";
   std::string activations_ = "rounded";
+  SamplingOptions sampling_;
+  std::vector<Option> sampling_options_;
+  std::string generation_config_ = "auto";
   std::string reasoning_ = "deepseek";
   std::string pooling_;
   Option pooling_option_;

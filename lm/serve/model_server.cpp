@@ -8,6 +8,7 @@
 
 #include "engine/base/error.h"
 #include "engine/graph/default_device.h"
+#include "lm/formats/config/generation_config.h"
 #include "lm/generate/batch/batch_generator.h"
 #include "lm/models/registry.h"
 #include "lm/serve/engine/batch_engine.h"
@@ -32,6 +33,25 @@ void raise_files() {
 /// An address as it stands in a URL.
 std::string in_url(const std::string& host) {
   return host.find(':') == std::string::npos ? host : "[" + host + "]";
+}
+
+/// What stands first of what is given.
+template <class T>
+void set(T& value, const std::optional<T>& first, const std::optional<T>& second) {
+  value = first ? *first : second.value_or(value);
+}
+
+void set_defaults(SamplingOptions& sampling, const SamplingDefaults& given,
+                  const std::filesystem::path& dir) {
+  GenerationConfig config;
+  if (given.from_model) config = load_generation_config(dir);
+  if (!config.do_sample.value_or(false)) config.temperature.reset();
+  set(sampling.temperature, given.temperature, config.temperature);
+  set(sampling.top_k, given.top_k, config.top_k);
+  set(sampling.top_p, given.top_p, config.top_p);
+  set(sampling.min_p, given.min_p, config.min_p);
+  set(sampling.repetition_penalty, given.repetition_penalty, config.repetition_penalty);
+  sampling.validate();
 }
 
 void refuse(bool given, const char* what) {
@@ -65,6 +85,7 @@ class ModelServer::Impl {
   const ServedModel& served() const { return served_; }
   const std::string& problem() const { return problem_; }
   bool generates() const { return service_->generates(); }
+  const SamplingOptions& sampling() const { return options_.limits.sampling; }
   std::int64_t context() const { return engine_ ? engine_->context() : embedder_->max_tokens(); }
 
  private:
@@ -94,6 +115,7 @@ class ModelServer::Impl {
       served_.adapters.push_back(name);
     }
     engine_.emplace(*generator_, generator_->limits().max_context);
+    set_defaults(options_.limits.sampling, options_.sampling, dir);
     service_.emplace(served_, *engine_, options_.limits);
     service_->set_speculation(*speculation_);
   }
@@ -140,6 +162,7 @@ const std::string& ModelServer::name() const { return impl_->served().name; }
 std::vector<std::string> ModelServer::adapters() const { return impl_->served().adapters; }
 std::int64_t ModelServer::context() const { return impl_->context(); }
 bool ModelServer::generates() const { return impl_->generates(); }
+const SamplingOptions& ModelServer::sampling() const { return impl_->sampling(); }
 const std::string& ModelServer::chat_problem() const { return impl_->problem(); }
 
 }  // namespace caldera::serve

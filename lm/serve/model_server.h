@@ -21,6 +21,15 @@
 
 namespace caldera::serve {
 
+/// Says how tokens are drawn of requests that say nothing of it.
+struct SamplingDefaults {
+  /// Whether the model's generation_config.json says what these leave out: its temperature where it says that
+  /// tokens are drawn, top-k, top-p, min-p and repetition penalty. Else they are OpenAI's: temperature 1.
+  bool from_model = true;
+  std::optional<double> temperature, top_p, min_p, repetition_penalty;
+  std::optional<std::int64_t> top_k;
+};
+
 /// Says how a model is served.
 struct ModelServerOptions {
   ServerOptions http;
@@ -33,6 +42,7 @@ struct ModelServerOptions {
   std::string name;          ///< that requests call the model; "": its folder's
   /// LoRA adapters: a name, that requests call as a model, and a folder each.
   std::vector<std::pair<std::string, std::filesystem::path>> adapters;
+  SamplingDefaults sampling;
   SpeculationOptions speculation;
   bool split_thinking = true;      ///< an answer's thinking becomes "reasoning_content"
   bool embeddings = false;         ///< vectors alone, also of a model that generates text
@@ -73,6 +83,8 @@ class ModelServer {
   std::int64_t context() const;
   /// Whether it generates text; else it gives embeddings.
   bool generates() const;
+  /// How tokens are drawn of requests that say nothing of it.
+  const SamplingOptions& sampling() const;
   /// Says why there is no chat: a sentence, empty where there is. (Completions need no chat template.)
   const std::string& chat_problem() const;
 

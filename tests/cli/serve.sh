@@ -87,3 +87,15 @@ expect_exit 2 "$CALDERA_BIN" serve --model "$work/base" --adapter nothing
 grep -q 'NAME=DIR' "$work/stderr" || fail "$(cat "$work/stderr")"
 expect_exit 1 "$CALDERA_BIN" serve --device cpu --model "$work/base" --host 192.0.2.1
 expect_one_error_line
+
+# What requests leave out is the flags', else the model's own: greedy here, and the same each time.
+printf '{"do_sample": true, "temperature": 0.01, "top_k": 1, "repetition_penalty": 1.1}' >"$work/base/generation_config.json"
+start_server --top-p 0.5
+grep -q 'temperature 0.01, top-k 1, top-p 0.5, min-p 0, repetition penalty 1.1' "$work/server.log" || fail "$(cat "$work/server.log")"
+ask() { python3 -c 'import json, sys, urllib.request as u
+print(json.loads(u.urlopen(u.Request(sys.argv[1] + "/v1/completions", sys.argv[2].encode())).read())["choices"][0]["text"])' "$url" "$1"; }
+[ "$(ask '{"prompt": "1 plus", "seed": 1}')" = "$(ask '{"prompt": "1 plus", "seed": 2}')" ] || fail 'the model says that the most likely token is taken'
+stop_server
+start_server --generation-config none
+grep -q 'temperature 1, top-k 0, top-p 1, min-p 0, repetition penalty 1$' "$work/server.log" || fail "$(cat "$work/server.log")"
+stop_server

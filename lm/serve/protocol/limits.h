@@ -1,8 +1,10 @@
-// ServeLimits: what a client may ask for at most.
+// ServeLimits: what a client may ask for at most, and what it gets where it says nothing.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+
+#include "lm/generate/sampling/sampling_options.h"
 
 namespace caldera::serve {
 
@@ -23,6 +25,9 @@ struct ServeLimits {
   int read_seconds = 10;              ///< for a client that sends
   int write_seconds = 30;             ///< for a client that receives
   int drain_seconds = 20;             ///< for requests under way once the server is asked to stop
+  /// How tokens are drawn of requests that say nothing of it: temperature, top-k, top-p, min-p and repetition
+  /// penalty.
+  SamplingOptions sampling{.temperature = 1};
 };
 
 }  // namespace caldera::serve

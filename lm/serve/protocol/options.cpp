@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <random>
@@ -40,15 +41,17 @@ std::uint64_t read_seed(const Fields& fields) {
 }
 
 SamplingOptions read_sampling(const Fields& fields, const ServeLimits& limits) {
-  SamplingOptions options;
-  options.temperature = fields.number("temperature", 0, 100).value_or(1);
-  options.top_p = fields.number("top_p", 0, 1).value_or(1);
+  SamplingOptions options = limits.sampling;
+  options.temperature = fields.number("temperature", 0, 100).value_or(options.temperature);
+  if (const auto top_k = fields.integer("top_k", -1, kMostIds))
+    options.top_k = std::max<std::int64_t>(*top_k, 0);
+  options.top_p = fields.number("top_p", 0, 1).value_or(options.top_p);
   if (options.top_p == 0) options.top_k = 1;  // OpenAI's domain has 0: the most likely token
   if (options.top_p == 0) options.top_p = 1;
-  if (const auto top_k = fields.integer("top_k", -1, kMostIds); top_k && *top_k > 0) options.top_k = *top_k;
-  options.min_p = fields.number("min_p", 0, 1).value_or(0);
+  options.min_p = fields.number("min_p", 0, 1).value_or(options.min_p);
   options.typical_p = fields.number("typical_p", 1e-6, 1).value_or(1);
-  options.repetition_penalty = fields.number("repetition_penalty", 1e-3, 100).value_or(1);
+  options.repetition_penalty =
+      fields.number("repetition_penalty", 1e-3, 100).value_or(options.repetition_penalty);
   options.presence_penalty = fields.number("presence_penalty", -2, 2).value_or(0);
   options.frequency_penalty = fields.number("frequency_penalty", -2, 2).value_or(0);
   options.logit_bias = read_bias(fields, limits);

@@ -174,6 +174,24 @@ TEST(Serve, HoldsTextsToSchemas) {
   EXPECT_TRUE(Json::parse(function["arguments"].get<std::string>())["x"].is_boolean());
 }
 
+TEST(Serve, RequestsThatSayNothingOfSamplingGetTheServers) {
+  serve::ServeLimits limits;
+  limits.sampling.temperature = 0.25;
+  limits.sampling.top_k = 7;
+  limits.sampling.repetition_penalty = 1.25;
+  TestServer server(limits);
+  const std::string request = R"({"prompt":"a","max_tokens":1)";
+  for (const char* more : {"", R"(,"temperature":0.5,"top_k":-1,"repetition_penalty":1)"})
+    EXPECT_EQ(server.client().Post("/v1/completions", request + more + "}", kJson)->status, 200);
+  const auto seen = server.engine.seen();
+  EXPECT_EQ(seen[0].sampling.temperature, 0.25);
+  EXPECT_EQ(seen[0].sampling.top_k, 7);
+  EXPECT_EQ(seen[0].sampling.repetition_penalty, 1.25);
+  EXPECT_EQ(seen[1].sampling.temperature, 0.5);
+  EXPECT_EQ(seen[1].sampling.top_k, 0);
+  EXPECT_EQ(seen[1].sampling.repetition_penalty, 1);
+}
+
 TEST(Serve, SwitchesAdaptersByName) {
   TestServer server;
   const Json models = parsed(server.client().Get("/v1/models"));
