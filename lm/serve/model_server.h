@@ -83,7 +83,7 @@ class ModelServer {
   std::int64_t context() const;
   /// Whether it generates text; else it gives embeddings.
   bool generates() const;
-  /// How tokens are drawn of requests that say nothing of it.
+  /// Says how tokens are drawn of requests that say nothing of it.
   const SamplingOptions& sampling() const;
   /// Says why there is no chat: a sentence, empty where there is. (Completions need no chat template.)
   const std::string& chat_problem() const;

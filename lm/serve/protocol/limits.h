@@ -25,8 +25,8 @@ struct ServeLimits {
   int read_seconds = 10;              ///< for a client that sends
   int write_seconds = 30;             ///< for a client that receives
   int drain_seconds = 20;             ///< for requests under way once the server is asked to stop
-  /// How tokens are drawn of requests that say nothing of it: temperature, top-k, top-p, min-p and repetition
-  /// penalty.
+  /// Says how tokens are drawn of requests that say nothing of it: temperature, top-k, top-p, min-p and
+  /// repetition penalty.
   SamplingOptions sampling{.temperature = 1};
 };
 
