@@ -36,3 +36,11 @@ stop_server() {
   wait "$server" || fail "the server failed: $(cat "$work/server.log")"
   grep -q '^stopped' "$work/server.log" || fail "no orderly end: $(cat "$work/server.log")"
 }
+
+# require_node_package NAME: skips without it. It is looked for where node finds packages: NODE_PATH, or npm's global folder.
+require_node_package() {
+  command -v node >/dev/null || { echo "skipped: no node"; exit 77; }
+  if [ -z "${NODE_PATH:-}" ] && command -v npm >/dev/null; then NODE_PATH=$(npm root -g 2>/dev/null); fi
+  export NODE_PATH
+  node -e "require('$1')" 2>/dev/null || { echo "skipped: node has no package '$1' (set NODE_PATH)"; exit 77; }
+}

@@ -1,12 +1,8 @@
-# The client that Anthropic publishes for JavaScript talks to caldera serve. It is looked for where node finds packages:
-# NODE_PATH, or npm's global folder.
+# The client that Anthropic publishes for JavaScript talks to caldera serve.
 . tests/support/cli.sh
 . tests/support/tiny_model.sh
 . tests/support/serve.sh
-command -v node >/dev/null || { echo "skipped: no node"; exit 77; }
-if [ -z "${NODE_PATH:-}" ] && command -v npm >/dev/null; then NODE_PATH=$(npm root -g 2>/dev/null); fi
-export NODE_PATH
-node -e 'require("@anthropic-ai/sdk")' 2>/dev/null || { echo "skipped: node has no package '@anthropic-ai/sdk' (set NODE_PATH)"; exit 77; }
+require_node_package @anthropic-ai/sdk
 
 make_chat_model
 start_server --api-key sesame

@@ -5,6 +5,7 @@
 #include <hwy/targets.h>
 
 #include <cmath>
+#include <set>
 
 #include "engine/autodiff/autodiff.h"
 #include "engine/device/cpu/quantized/integer_ops.h"
@@ -199,17 +200,29 @@ TEST(IntegerOps, AreTheSameOfEachInstructionSet) {
     hwy::SetSupportedTargetsForTest(targets);
     hwy::GetChosenTarget().Update(hwy::SupportedTargets());
   };
+  std::set<const cpu::IntegerOps*> chosen;
   const std::int64_t all = hwy::SupportedTargets() & HWY_TARGETS;
   for (std::int64_t rest = all; rest != 0; rest &= rest - 1) {
     choose(rest & -rest);
-    for (const bool byte_dots : {false, true})
+    for (const bool byte_dots : {false, true}) {
+      chosen.insert(&cpu::choose_integer_ops(byte_dots));
       for (const GoldenMatrix& m : integer_matrices()) {
         const bool has_f32_scales = m.parts.size() == 1 || m.parts[1].type == DType::f32;
         if (has_f32_scales)
           check_kernels(cpu::choose_integer_ops(byte_dots), stacked(m, 6), hwy::TargetName(rest & -rest));
       }
+    }
   }
   choose(0);
+#if HWY_ARCH_X86
+  // The loops over bytes; from AVX2 on those over vectors; with products of four bytes those as well.
+  if ((hwy::SupportedTargets() & HWY_AVX2) != 0) {
+    EXPECT_GT(chosen.size(), 1U);
+  }
+  if (cpu::integer_ops().pack != nullptr) {
+    EXPECT_GT(chosen.size(), 3U);
+  }
+#endif
 }
 
 }  // namespace

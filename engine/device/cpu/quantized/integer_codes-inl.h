@@ -182,8 +182,7 @@ HWY_INLINE const std::uint8_t* block_of(const ChunkOfRow& c, int b = 0) {
 }
 template <std::int64_t kBytes>
 HWY_INLINE const std::uint8_t* large_block_of(const ChunkOfRow& c) {
-  const std::uint8_t* p = c.row->codes + c.column / 256 * kBytes;
-  return p;
+  return c.row->codes + c.column / kChunk * kBytes;
 }
 /// Asks for bytes ahead of those of a chunk.
 template <std::int64_t kBytes>

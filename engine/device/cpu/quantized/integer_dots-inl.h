@@ -13,8 +13,6 @@ HWY_BEFORE_NAMESPACE();
 namespace caldera::cpu {
 namespace HWY_NAMESPACE {
 
-// ---------------------------------------------------------
-
 #if CALDERA_HAS_BYTE_VECTORS
 
 /// Eight sums of floats.

@@ -54,10 +54,5 @@ const IntegerOps& integer_ops() {
   return ops;
 }
 
-std::size_t panel_bytes(std::int64_t columns) {
-  constexpr std::size_t kBlock = kPanelRows * (32 + 4 * sizeof(float));
-  return static_cast<std::size_t>(columns / kRoundedBlock) * kBlock;
-}
-
 }  // namespace caldera::cpu
 #endif

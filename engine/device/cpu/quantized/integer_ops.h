@@ -39,6 +39,11 @@ const IntegerOps& integer_ops();
 /// that add products of four bytes.
 const IntegerOps& choose_integer_ops(bool byte_dots);
 
-std::size_t panel_bytes(std::int64_t columns);
+/// Bytes of a panel for each block of columns: a code, two scales and two biases a row.
+inline constexpr std::size_t kPanelBlockBytes =
+    static_cast<std::size_t>(kPanelRows) * (kRoundedBlock + 4 * sizeof(float));
+constexpr std::size_t panel_bytes(std::int64_t columns) {
+  return static_cast<std::size_t>(columns / kRoundedBlock) * kPanelBlockBytes;
+}
 
 }  // namespace caldera::cpu

@@ -15,8 +15,6 @@ namespace HWY_NAMESPACE {
 
 #if CALDERA_HAS_BYTE_DOTS
 
-// -----------------
-
 /// Holds 32 columns of a panel: four columns of every row in 64 bytes, eight times; then two
 /// scales and two biases a row, those of sixteen rows in 64 bytes.
 struct PanelBlock {
@@ -24,6 +22,7 @@ struct PanelBlock {
   float scales[2][kPanelRows];
   float biases[2][kPanelRows];
 };
+static_assert(sizeof(PanelBlock) == kPanelBlockBytes);
 
 /// Codes of panels are those of CodesOf, or 128 more than signed ones.
 template <class Format>

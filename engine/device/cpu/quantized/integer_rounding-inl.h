@@ -10,8 +10,6 @@ HWY_BEFORE_NAMESPACE();
 namespace caldera::cpu {
 namespace HWY_NAMESPACE {
 
-// ----------------------------------------------------------------------------------------------------
-
 /// A block of x, but for its codes.
 struct RoundedFacts {
   float scale;
