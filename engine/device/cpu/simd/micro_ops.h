@@ -29,6 +29,16 @@ MicroFn find_fill(std::size_t size);
 using SpreadFn = void (*)(void* out, const void* a, std::int64_t rows, std::int64_t n);
 SpreadFn find_spread(std::size_t size);
 
+/// Elements of a row, and rows of a column, that a reduction combines in the type of data before it goes on
+/// in the wide one. Tiles end where stretches do, or where the row does: so a reduction gives the same bits
+/// in every kernel, whatever the kernel computes besides.
+inline constexpr std::int64_t kStretch = 256;
+inline constexpr std::int64_t kStretchOfRows = 32;
+/// Rows that are combined with each other before they are with those above, where a row has at most
+/// kNarrowRow elements: the smallest tile has so many of them.
+inline constexpr std::int64_t kGroupOfRows = 4;
+inline constexpr std::int64_t kNarrowRow = kStretch / kGroupOfRows;
+
 /// Reductions of one type. Accumulators between tiles are wide: double for floating types, int64 for the
 /// others (whose low bits are the wrapped result), so that many tiles add up without losing digits.
 struct ReduceOps {
@@ -36,7 +46,8 @@ struct ReduceOps {
   void (*horizontal)(void* wide, const void* p, std::int64_t n);
   /// out[r] = p[r * n .. r * n + n) combined, for every r in [0, rows), in the type of data.
   void (*rows)(void* out, const void* p, std::int64_t rows, std::int64_t n);
-  /// acc[j] combined with rows[r * width + j] for every r in [0, rows_count), j in [0, width). Type of data.
+  /// acc[j] combined with rows[r * width + j] for every r in [0, rows_count), j in [0, width), by
+  /// groups of rows where they are narrow. Type of data.
   void (*columns)(void* acc, const void* rows, std::int64_t rows_count, std::int64_t width);
   /// wide[j] combined with acc[j]; acc[j] set to the identity.
   void (*fold)(void* wide, void* acc, std::int64_t n);

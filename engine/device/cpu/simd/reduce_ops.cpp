@@ -141,10 +141,9 @@ T combine_run(const T* p, std::int64_t n) {
   }
 }
 
-/// Long runs are combined in blocks, whose results are combined in the wide type.
+/// Stretch by stretch; the stretches' results are combined in the wide type.
 template <class C, class T>
 HWY_INLINE Wide<T> combine_wide(Wide<T> wide, const T* p, std::int64_t n) {
-  constexpr std::int64_t kStretch = 1024;
   for (; n > kStretch; n -= kStretch, p += kStretch)
     wide = C::of(wide, static_cast<Wide<T>>(combine_run<C, T>(p, kStretch)));
   return C::of(wide, static_cast<Wide<T>>(combine_run<C, T>(p, n)));
@@ -169,7 +168,8 @@ template <class C, class T>
 void columns(void* acc, const void* data, std::int64_t count, std::int64_t width) {
   auto* a = static_cast<T*>(acc);
   const auto* p = static_cast<const T*>(data);
-  for (; count >= 4; count -= 4, p += 4 * width) {
+  static_assert(kGroupOfRows == 4);
+  for (; width <= kNarrowRow && count >= 4; count -= 4, p += 4 * width) {
     const T* q = p + 2 * width;
     each(width, [=](std::int64_t j) HWY_ATTR {
       a[j] = C::of(a[j], C::of(C::of(p[j], p[j + width]), C::of(q[j], q[j + width])));

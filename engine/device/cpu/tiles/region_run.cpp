@@ -8,8 +8,6 @@
 namespace caldera::cpu {
 namespace {
 
-constexpr std::int64_t kRowsPerFold = 32;  // rows added up in the data's type before they are widened
-
 Scratch& column_scratch() {
   thread_local Scratch scratch;
   return scratch;
@@ -119,8 +117,9 @@ void PreparedRegion::reduce_column_chunk(TileRunner& tiles, std::int64_t outer, 
   const std::int64_t width = std::min(column_chunk_, width_ - first);
   const std::int64_t begin = chunk * part_;
   const std::int64_t end = std::min(reduced_, begin + part_);
-  // Whole narrow rows share a tile.
-  const std::int64_t rows_per_tile = one_row_a_tile_ ? 1 : layout_.tile / width;
+  // Whole short rows share a tile, in groups that reach across no tile.
+  const std::int64_t group = width <= kNarrowRow ? kGroupOfRows : 1;
+  const std::int64_t rows_per_tile = one_row_a_tile_ ? 1 : layout_.tile / width / group * group;
   std::byte* acc = tiles.accumulator(2);
   ops.wide_identity(wide, width);
   ops.identity(acc, width);
@@ -129,14 +128,14 @@ void PreparedRegion::reduce_column_chunk(TileRunner& tiles, std::int64_t outer, 
   tiles.seek_rows(one_row_a_tile_ ? outer * reduced_ + begin : 0);
   if (!one_row_a_tile_) tiles.start_rows(1);
   for (std::int64_t r = begin; r < end;) {
-    const std::int64_t rows = std::min({rows_per_tile, end - r, kRowsPerFold});
+    const std::int64_t rows = std::min({rows_per_tile, end - r, kStretchOfRows - unfolded});
     if (column_chunks_ > 1) tiles.seek((outer * reduced_ + r) * width_ + first);
     if (one_row_a_tile_) tiles.start_rows(1);
     tiles.run(rows * width);
     ops.columns(acc, tiles.result(), rows, width);
     r += rows;
     unfolded += rows;
-    if (unfolded >= kRowsPerFold) {
+    if (unfolded == kStretchOfRows) {
       ops.fold(wide, acc, width);
       unfolded = 0;
     }

@@ -175,9 +175,10 @@ void PreparedRegion::prepare_reduction(Space space) {
   outer_ = product(std::span(space.dims).first(kept));
   reduced_ = product(std::span(space.dims).subspan(kept));
   if (outer_ == 0) return;
-  // The kept dim that most inputs run along, if it beats the innermost reduced one.
+  // The kept dim that most inputs run along, if it beats the innermost reduced one. Indices count as inputs:
+  // what is generated is combined in the order in which it would be read.
   if (region_->kernel().reduce && reduced_ > 0 && kept > 0 && kept < space.dims.size()) {
-    const std::size_t inputs = layout_.inputs.size();
+    const std::size_t inputs = layout_.inputs.size() + layout_.indices.size();
     std::size_t best = 0;
     for (std::size_t d = 1; d < kept; ++d)
       if (space.unit_strides(d, inputs) >= space.unit_strides(best, inputs)) best = d;

@@ -1,8 +1,9 @@
 // A region step made ready: its iteration space collapsed, every operand's access computed, the order of work
 // fixed. Running it needs base addresses and scalars only.
 //
-// The order of combination of a reduction depends on the shapes and on the kernel, never on the threads:
-// results are bit-identical for any thread count.
+// The order of combination of a reduction depends on the shapes and on how the inputs lie in memory, never on
+// the threads or on what else the kernel computes: results are bit-identical for any thread count, and a
+// value that is computed again beside others is what it was.
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,6 @@ namespace {
 /// Bytes that the tile buffers of a program may take together, so that they stay in the L1 cache.
 constexpr std::size_t kTileBudget = 32 * 1024;
 constexpr std::int64_t kLargestTile = 1024;
-constexpr std::int64_t kSmallestTile = 256;
 
 void list(const std::vector<bool>& flags, std::vector<std::uint16_t>& numbers) {
   for (std::size_t i = 0; i < flags.size(); ++i)
@@ -100,7 +99,7 @@ void choose_tile(TileProgram& program, const Kernel& kernel) {
   const std::size_t buffers = static_cast<std::size_t>(program.temporaries) + program.outputs.size() +
                               std::min<std::size_t>(program.point_inputs.size(), 3);
   program.tile = kLargestTile;
-  while (program.tile > kSmallestTile &&
+  while (program.tile > kStretch &&
          buffers * widest * static_cast<std::size_t>(program.tile) > kTileBudget)
     program.tile /= 2;
 }

@@ -1,5 +1,5 @@
-// A product on the CPU has the same bits with an epilogue and without one: what a training step keeps for its
-// backward pass decides what is computed with a product, and must not change a loss.
+// Products and sums on the CPU have the same bits whatever a kernel computes besides: what a training step
+// keeps for its backward pass decides what is computed together, and must not change a loss.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -40,6 +40,37 @@ TEST(CpuProducts, HaveTheSameBitsWithAnEpilogue) {
       for (double& value : expected) value *= 2;
       EXPECT_EQ(values_of(doubled), expected);
     }
+  }
+}
+
+/// Sums of x y, alone and beside `others` further results of the same kernel.
+Values sums_beside(const LazyTensor& x, const LazyTensor& y, int axis, int others) {
+  const LazyTensor product = x * y;
+  std::vector<LazyTensor> all{sum(product, {axis}, true)};
+  for (int i = 0; i < others; ++i) all.push_back(sin(product + (0.5 * i)) * (all[0] + 1.0));
+  eval(all);
+  return values_of(all[0]);
+}
+
+TEST(CpuReductions, HaveTheSameBitsBesideOtherResults) {
+  // A kernel with more values has smaller tiles: rows of one tile and of several, and what is left of one.
+  for (const std::int64_t length : {200, 600, 1024, 2048, 5000}) {
+    const LazyTensor x = random_normal({3, length}, 1), y = random_normal({3, length}, 2);
+    for (const int others : {3, 7})
+      EXPECT_EQ(sums_beside(x, y, 1, others), sums_beside(x, y, 1, 0)) << length << " " << others;
+  }
+}
+
+TEST(CpuReductions, HaveTheSameBitsOverColumns) {
+  // What is summed is computed in one kernel by a few instructions, and in the other by many: the tiles
+  // differ.
+  for (const std::int64_t width : {3, 40, 64, 65, 100, 300}) {
+    const LazyTensor x = random_normal({333, width}, 1);
+    LazyTensor raised =
+        sqrt(abs(sin(x) * cos(x) * exp(x) * tanh(x) * (x + 2.0) * (x - 3.0) * log(abs(x)) * x));
+    const Values together = values_of(sum(raised, {0}));
+    eval({raised});
+    EXPECT_EQ(together, values_of(sum(raised, {0}))) << width;
   }
 }
 
