@@ -22,7 +22,14 @@ Continuation::Continuation(std::span<const std::int32_t> prompt, const DecodingO
       prompt_size_(prompt.size()),
       // The last token needs no position.
       text_(options.text, options.stop_ids,
-            std::min(options.max_tokens, positions - static_cast<std::int64_t>(prompt.size()) + 1), prompt) {}
+            std::min(options.max_tokens, positions - static_cast<std::int64_t>(prompt.size()) + 1), prompt,
+            options.min_tokens) {}
+
+SamplingContext Continuation::context() const {
+  SamplingContext context{.seen = ids_, .prompt_size = prompt_size_};
+  if (generated() < options_.min_tokens) context.avoided = options_.stop_ids;
+  return context;
+}
 
 TokenDraft Continuation::draft(std::int64_t most, std::int64_t vocabulary) {
   // What is checked may be kept whole, with one token more.

@@ -78,7 +78,7 @@ class Continuation {
     std::exception_ptr failure;
   };
 
-  SamplingContext context() const { return {.seen = ids_, .prompt_size = prompt_size_}; }
+  SamplingContext context() const;
   std::optional<TokenReport> report(std::span<const float> logits, std::int32_t id) const;
   ChosenToken add(std::int32_t id, const TokenDraft& draft, std::size_t i, bool accepted);
 

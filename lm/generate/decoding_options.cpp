@@ -8,6 +8,7 @@ namespace caldera {
 
 void check_decoding(const DecodingOptions& options, std::int64_t vocabulary) {
   if (options.max_tokens < 0) throw ValueError("generate: max_tokens must not be negative");
+  if (options.min_tokens < 0) throw ValueError("generate: min_tokens must not be negative");
   if (options.draft_tokens < 0) throw ValueError("generate: draft_tokens must not be negative");
   if (options.logprobs && (*options.logprobs < 0 || *options.logprobs > vocabulary))
     throw ValueError(fmt::format("generate: {} log-probabilities a token, of a vocabulary of {}",

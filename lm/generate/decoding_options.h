@@ -34,6 +34,9 @@ struct DecodingOptions {
   SamplingOptions sampling;
   /// Tokens that end the text (see stop_tokens in generator.h).
   std::vector<std::int32_t> stop_ids;
+  /// Tokens that come before a stop token or a stop string may end the text, as vLLM has it; a constraint
+  /// that allows nothing but the end ends it all the same.
+  std::int64_t min_tokens = 0;
   TextOptions text;
   /// Says how many of the most likely tokens are reported with each one, with the log-probabilities of
   /// these and of the token itself: those of the model, before penalties and filters. Absent: none, which is
@@ -50,7 +53,9 @@ struct DecodingOptions {
 
   bool drafts() const { return drafter != nullptr && draft_tokens > 0; }
   /// Whether a device can choose the tokens: nothing but the most likely one is asked for.
-  bool takes_choices() const { return sampling.is_greedy() && constraint == nullptr && !logprobs; }
+  bool takes_choices() const {
+    return sampling.is_greedy() && constraint == nullptr && !logprobs && min_tokens == 0;
+  }
 };
 
 /// Throws ValueError, naming the option, for options out of their domains, those of sampling apart.

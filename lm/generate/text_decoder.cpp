@@ -6,8 +6,8 @@
 namespace caldera {
 
 TextDecoder::TextDecoder(const TextOptions& options, std::vector<std::int32_t> stop_ids, std::int64_t most,
-                         std::span<const std::int32_t> prompt)
-    : options_(options), stop_ids_(std::move(stop_ids)), left_(most), stops_(options.stop) {
+                         std::span<const std::int32_t> prompt, std::int64_t least)
+    : options_(options), stop_ids_(std::move(stop_ids)), left_(most), least_(least), stops_(options.stop) {
   if (options_.tokenizer == nullptr) return;
   decoder_.emplace(*options_.tokenizer, options_.keeps_special == nullptr);
   if (options_.continues_prompt) decoder_->prime(prompt);
@@ -31,10 +31,12 @@ DecodedToken TextDecoder::take(std::int32_t id) {
 }
 
 std::string TextDecoder::decode(std::int32_t id) {
+  const bool is_early = least_-- > 0;
   if (!decoder_) return {};
   const bool left_out =
       options_.keeps_special && options_.tokenizer->is_special(id) && !options_.keeps_special(id);
-  return left_out ? std::string() : stops_.push(decoder_->push(id));
+  if (left_out) return {};
+  return is_early ? decoder_->push(id) : stops_.push(decoder_->push(id));
 }
 
 std::string TextDecoder::rest() {

@@ -26,9 +26,10 @@ struct DecodedToken {
 /// time.
 class TextDecoder {
  public:
-  /// `most`: tokens of the sequence, the prompt not counted.
+  /// `most`: tokens of the sequence, the prompt not counted; stop strings are looked for behind the first
+  /// `least` of them.
   TextDecoder(const TextOptions& options, std::vector<std::int32_t> stop_ids, std::int64_t most,
-              std::span<const std::int32_t> prompt);
+              std::span<const std::int32_t> prompt, std::int64_t least = 0);
 
   /// Takes the next token; none after one with a `finish`. Throws what the tokenizer throws.
   DecodedToken take(std::int32_t id);
@@ -43,6 +44,7 @@ class TextDecoder {
   TextOptions options_;
   std::vector<std::int32_t> stop_ids_;
   std::int64_t left_;
+  std::int64_t least_;  // tokens that come before stop strings are looked for
   std::optional<StreamDecoder> decoder_;
   StopText stops_;
 };

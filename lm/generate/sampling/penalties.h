@@ -22,6 +22,14 @@ void apply_count_penalties(std::span<float> logits, std::span<const std::int32_t
 /// Adds to the logits. Ids outside of them are passed over.
 void apply_logit_bias(std::span<float> logits, std::span<const std::pair<std::int32_t, float>> bias);
 
+/// Takes off the logits of tokens that would make a repetition at the text's end longer, as RepeatPenalty
+/// says, whose breakers are in ascending order. Ids outside of the logits are passed over.
+void apply_repeat_penalty(std::span<float> logits, std::span<const std::int32_t> seen,
+                          const RepeatPenalty& penalty);
+
+/// Makes the logits of these tokens -infinity where another token is left; else changes nothing.
+void apply_least_length(std::span<float> logits, std::span<const std::int32_t> ends);
+
 /// Makes the logits -infinity that are not of the set.
 void apply_token_set(std::span<float> logits, TokenSet allowed);
 

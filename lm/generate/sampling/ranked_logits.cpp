@@ -274,23 +274,30 @@ RankedLogits::Typical RankedLogits::typical(double share, const Cut& within) {
   return kept;
 }
 
-RankedToken RankedLogits::at(double point, const Cut& within) {
-  std::size_t passed = 0;
+RankedToken RankedLogits::at(double point, const Cut& within, std::size_t passed) {
+  std::size_t seen = 0;
   RankedToken token;
-  for (std::size_t b = 0; b < counts_.size() && passed < within.count; ++b) {
+  for (std::size_t b = 0; b < counts_.size() && seen < within.count; ++b) {
     const std::size_t count = counts_[b];
     if (count == 0) continue;
+    if (seen + count <= passed) {
+      seen += count;
+      continue;
+    }
     // The bucket where the cut ends is looked into: where rounding left a remainder, its last token is meant.
-    if (passed + count < within.count && point >= sums_[b]) {
-      passed += count;
+    if (seen >= passed && seen + count < within.count && point >= sums_[b]) {
+      seen += count;
       point -= sums_[b];
       continue;
     }
     PartlyOrdered& tokens = tokens_of(b);
     double w = 0;
-    for (std::size_t i = 0; i < count && passed < within.count; ++i, ++passed) {
+    bool known = false;
+    for (std::size_t i = 0; i < count && seen < within.count; ++i, ++seen) {
+      if (seen < passed) continue;
       // Of equals the weight is known.
-      if (i == 0 || tokens.at(i).logit != token.logit) w = weight(tokens.at(i).logit);
+      if (!known || tokens.at(i).logit != token.logit) w = weight(tokens.at(i).logit);
+      known = true;
       token = tokens.at(i);
       point -= w;
       if (point < 0) return token;

@@ -66,8 +66,9 @@ class RankedLogits {
   Cut above(double weight, const Cut& within);
   /// The fewest `within` that are nearest to the entropy and have at least this share of its weights.
   Typical typical(double share, const Cut& within);
-  /// The token in which the running sum of weights exceeds `point`, or the last one.
-  RankedToken at(double point, const Cut& within);
+  /// The token in which the running sum of weights, those behind the first `passed` tokens, exceeds `point`,
+  /// or the last one. `passed` is less than those within.
+  RankedToken at(double point, const Cut& within, std::size_t passed = 0);
   RankedToken at(double point, const Typical& within);
   /// The tokens, in order.
   std::vector<RankedToken> list(const Cut& cut);

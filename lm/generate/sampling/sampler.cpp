@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "engine/base/error.h"
@@ -53,11 +54,12 @@ std::int32_t checked_choice(std::int32_t id) {
 
 Sampler::Sampler(const SamplingOptions& options) : options_(options), engine_(options.seed) {
   options_.validate();
+  std::ranges::sort(options_.repeats.breakers);
 }
 
 std::span<const float> Sampler::changed(std::span<const float> logits, const SamplingContext& context) {
   require_logits(!logits.empty(), "sampling: no logits");
-  if (options_.keeps_logits() && !context.allowed) return logits;
+  if (options_.keeps_logits() && !context.allowed && context.avoided.empty()) return logits;
   changed_.assign(logits.begin(), logits.end());
   if (context.allowed) {
     // What is not allowed stays out of sight, but not a number that means that the model computed nonsense.
@@ -69,14 +71,28 @@ std::span<const float> Sampler::changed(std::span<const float> logits, const Sam
   const std::size_t prompt = std::min(context.prompt_size, context.seen.size());
   apply_count_penalties(changed_, context.seen.subspan(prompt), options_.frequency_penalty,
                         options_.presence_penalty);
+  apply_repeat_penalty(changed_, context.seen, options_.repeats);
+  apply_least_length(changed_, context.avoided);
   return changed_;
 }
 
 std::int32_t Sampler::next(std::span<const float> logits, const SamplingContext& context) {
   logits = changed(logits, context);
   if (options_.temperature == 0) return argmax(logits);
+  if (options_.typical_p < 1 && options_.xtc_probability > 0) {
+    // What is left is no beginning of the order: it is listed.
+    double point = uniform();
+    const std::vector<TokenProbability> tokens = left(logits);
+    for (const TokenProbability& token : tokens)
+      if ((point -= token.probability) < 0) return token.id;
+    return tokens.back().id;
+  }
   const Cut cut = filter(logits);
-  if (options_.typical_p == 1) return ranked_.at(uniform() * cut.sum, cut).id;
+  if (options_.typical_p == 1) {
+    const bool excludes = options_.xtc_probability > 0 && uniform() < options_.xtc_probability;
+    const Cut excluded = excludes ? ranked_.first(top_choices(cut)) : Cut{};
+    return ranked_.at(uniform() * (cut.sum - excluded.sum), cut, excluded.count).id;
+  }
   const detail::RankedLogits::Typical kept = ranked_.typical(options_.typical_p, cut);
   return ranked_.at(uniform() * kept.sum, kept).id;
 }
@@ -85,6 +101,11 @@ std::vector<TokenProbability> Sampler::distribution(std::span<const float> logit
                                                     const SamplingContext& context) {
   logits = changed(logits, context);
   if (options_.temperature == 0) return {{argmax(logits), 1.0}};
+  return left(logits);
+}
+
+/// The tokens that the filters leave and their probabilities; those of XTC with and without it, mixed.
+std::vector<TokenProbability> Sampler::left(std::span<const float> logits) {
   const Cut cut = filter(logits);
   std::vector<TokenProbability> tokens;
   double total = 0;
@@ -94,7 +115,27 @@ std::vector<TokenProbability> Sampler::distribution(std::span<const float> logit
     total += tokens.back().probability;
   }
   for (TokenProbability& token : tokens) token.probability /= total;
+  if (options_.xtc_probability == 0) return tokens;
+  std::size_t excluded = 0;
+  while (excluded + 1 < tokens.size() && tokens[excluded + 1].probability >= options_.xtc_threshold)
+    ++excluded;
+  double rest = 0;
+  for (std::size_t i = excluded; i < tokens.size(); ++i) rest += tokens[i].probability;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const double without = i < excluded ? 0 : 1 / rest;
+    tokens[i].probability *= 1 - options_.xtc_probability + options_.xtc_probability * without;
+  }
+  std::erase_if(tokens, [](const TokenProbability& token) { return token.probability <= 0; });
+  std::ranges::stable_sort(tokens, std::greater<>(), &TokenProbability::probability);
   return tokens;
+}
+
+/// Counts the most likely tokens that XTC leaves out.
+std::size_t Sampler::top_choices(const Cut& cut) {
+  const double weight = options_.xtc_threshold * cut.sum;
+  if (weight > 1) return 0;  // the best has 1
+  const std::size_t count = ranked_.above(weight, cut).count;
+  return std::max<std::size_t>(count, 1) - 1;
 }
 
 // Leaves as many of the most likely as the filters do that go by likelihood alone.

@@ -38,6 +38,8 @@ struct SamplingContext {
   std::size_t prompt_size = 0;
   /// The tokens that may be drawn; no set at all allows every token.
   std::optional<TokenSet> allowed = std::nullopt;
+  /// Tokens that are not drawn while there is another one: those that end a text which is to be longer.
+  std::span<const std::int32_t> avoided = {};
 };
 
 /// Not thread-safe: every draw advances the generator.
@@ -72,6 +74,8 @@ class Sampler {
 
   std::span<const float> changed(std::span<const float> logits, const SamplingContext& context);
   Cut filter(std::span<const float> logits);
+  std::size_t top_choices(const Cut& cut);
+  std::vector<TokenProbability> left(std::span<const float> logits);
 
   SamplingOptions options_;
   std::mt19937_64 engine_;

@@ -27,6 +27,14 @@ void SamplingOptions::validate() const {
                  "sampling: presence-penalty must be a finite number (0 is off)");
   require_option(std::isfinite(frequency_penalty),
                  "sampling: frequency-penalty must be a finite number (0 is off)");
+  require_option(std::isfinite(repeats.multiplier) && repeats.multiplier >= 0,
+                 "sampling: dry-multiplier must be 0 (off) or positive");
+  require_option(std::isfinite(repeats.base) && repeats.base >= 1, "sampling: dry-base must be at least 1");
+  require_option(repeats.allowed_length >= 1, "sampling: dry-allowed-length must be at least 1");
+  require_option(repeats.last >= -1, "sampling: dry-penalty-last-n must be -1 (all) or a number of tokens");
+  require_option(xtc_probability >= 0 && xtc_probability <= 1,
+                 "sampling: xtc-probability must lie in [0, 1]");
+  require_option(xtc_threshold >= 0 && xtc_threshold <= 1, "sampling: xtc-threshold must lie in [0, 1]");
   for (const auto& [id, bias] : logit_bias) {
     require_option(id >= 0, "sampling: a token of logit-bias must not be negative");
     require_option(bias < std::numeric_limits<float>::infinity(),

@@ -11,6 +11,7 @@
 
 #include "engine/base/error.h"
 #include "lm/generate/sampling/log_probabilities.h"
+#include "lm/generate/sampling/penalties.h"
 #include "lm/generate/sampling/sampler.h"
 #include "lm/generate/sampling/stop_text.h"
 
@@ -37,6 +38,24 @@ std::vector<std::size_t> by(const std::vector<double>& keys, bool descending) {
   return order;
 }
 
+// How many of the last tokens make, with this one, a repetition of what was said: DRY's definition, by trying
+// all ends.
+std::int64_t repeated_tokens(const RepeatPenalty& o, std::span<const std::int32_t> seen, std::int32_t next) {
+  if (o.last >= 0) seen = seen.last(std::min<std::size_t>(static_cast<std::size_t>(o.last), seen.size()));
+  const auto breaks = [&](std::int32_t id) { return std::ranges::count(o.breakers, id) > 0; };
+  std::int64_t most = 0;
+  if (breaks(next)) return 0;
+  for (std::size_t i = 0; i + 1 < seen.size(); ++i) {
+    if (seen[i + 1] != next) continue;
+    std::size_t length = 0;
+    while (length <= i && length < 50 && seen[i - length] == seen[seen.size() - 1 - length] &&
+           !breaks(seen[i - length]))
+      ++length;
+    most = std::max(most, static_cast<std::int64_t>(length));
+  }
+  return most;
+}
+
 // Every step as its definition reads: -infinity for what a filter takes away, softmax afresh before the next.
 std::vector<double> reference(const SamplingOptions& o, const std::vector<float>& given,
                               const SamplingContext& context) {
@@ -56,6 +75,15 @@ std::vector<double> reference(const SamplingOptions& o, const std::vector<float>
   }
   for (const auto& [id, count] : generated)
     l[static_cast<std::size_t>(id)] -= o.frequency_penalty * count + o.presence_penalty;
+  for (std::size_t i = 0; o.repeats.multiplier > 0 && i < l.size(); ++i) {
+    const std::int64_t length = repeated_tokens(o.repeats, context.seen, static_cast<std::int32_t>(i));
+    if (length > 0 && length >= o.repeats.allowed_length)
+      l[i] -= o.repeats.multiplier *
+              std::pow(o.repeats.base, static_cast<double>(length - o.repeats.allowed_length));
+  }
+  std::vector<double> longer = l;
+  for (const std::int32_t id : context.avoided) longer[static_cast<std::size_t>(id)] = kOut;
+  if (*std::ranges::max_element(longer) > kOut) l = longer;
   for (double& x : l) x /= o.temperature;
   if (o.top_k > 0) {
     const auto order = by(l, true);
@@ -89,7 +117,14 @@ std::vector<double> reference(const SamplingOptions& o, const std::vector<float>
       before += p[i];
     }
   }
-  return softmax(l);
+  std::vector<double> p = softmax(l);
+  const auto order = by(p, true);
+  double rest = 1;
+  std::size_t excluded = 0;
+  while (excluded + 1 < p.size() && p[order[excluded + 1]] >= o.xtc_threshold) rest -= p[order[excluded++]];
+  for (std::size_t i = 0; i < p.size(); ++i)
+    p[order[i]] *= 1 - o.xtc_probability + (i < excluded ? 0 : o.xtc_probability / rest);
+  return p;
 }
 
 TEST(SamplerReference, ProbabilitiesAreThoseOfTheDefinitions) {
@@ -114,11 +149,21 @@ TEST(SamplerReference, ProbabilitiesAreThoseOfTheDefinitions) {
     if (coin()) options.presence_penalty = number(-2, 2);
     if (coin()) options.frequency_penalty = number(-1, 1);
     if (coin()) options.logit_bias = {{static_cast<std::int32_t>(random() % vocabulary), 3.5F}};
+    if (coin()) options.xtc_probability = coin() ? 1 : number(0, 1);
+    options.xtc_threshold = number(0.01, 0.3);
+    if (coin()) {
+      for (std::int32_t& id : seen) id %= 3;  // repeats
+      options.repeats = {.multiplier = number(0.1, 2), .base = number(1, 2), .last = coin() ? -1 : 20};
+      options.repeats.allowed_length = 1 + static_cast<std::int64_t>(random() % 3);
+      if (coin()) options.repeats.breakers = {static_cast<std::int32_t>(random() % 3)};
+    }
+    const std::vector<std::int32_t> ends{0, static_cast<std::int32_t>(random() % vocabulary)};
     std::vector<std::uint64_t> allowed((vocabulary + 63) / 64);
     for (std::uint64_t& word : allowed) word = (std::uint64_t{random()} << 32) | random();
     allowed[0] |= 1;
     SamplingContext context{.seen = seen, .prompt_size = seen.size() / 2};
     if (coin()) context.allowed = allowed;
+    if (coin()) context.avoided = ends;
 
     const std::vector<double> expected = reference(options, logits, context);
     std::vector<double> actual(logits.size());
@@ -159,6 +204,8 @@ TEST(SamplerReference, ProbabilitiesOfLargeRowsAreThoseOfTheDefinitions) {
     if (round % 5 < 2) options.top_k = 1 + static_cast<std::int64_t>(random() % 3000);
     if (round % 7 < 2) options.min_p = number(1e-6, 0.3);
     if (round % 4 == 1) options.typical_p = number(0.05, 0.99);
+    if (round % 4 == 2) options.xtc_probability = 1;
+    options.xtc_threshold = 1e-3;
     const std::vector<double> expected = reference(options, logits, {});
     Sampler sampler(options);
     std::vector<double> actual(logits.size());
@@ -185,23 +232,54 @@ TEST(SamplerReference, ProbabilitiesOfLargeRowsAreThoseOfTheDefinitions) {
 TEST(SamplerReference, DrawsFollowTheProbabilities) {
   const std::vector<float> logits{0.3F, 1.1F, -0.4F, 0.9F, 0.2F, -2.0F};
   const std::vector<std::int32_t> seen{1, 3, 3};
-  const SamplingOptions options{.temperature = 0.8, .top_p = 0.95, .seed = 17, .presence_penalty = 0.4};
   const SamplingContext context{.seen = seen, .prompt_size = 1};
-  const std::vector<double> expected = reference(options, logits, context);
-  Sampler sampler(options);
-  std::vector<int> counts(logits.size());
-  const int times = 50000;
-  for (int i = 0; i < times; ++i) ++counts[static_cast<std::size_t>(sampler.next(logits, context))];
-  double chi_square = 0;
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    if (expected[i] == 0) {
-      EXPECT_EQ(counts[i], 0);
-      continue;
+  SamplingOptions options{.temperature = 0.8, .top_p = 0.95, .seed = 17, .presence_penalty = 0.4};
+  options.xtc_threshold = 0.2;
+  for (const auto& [xtc, typical] : std::vector<std::pair<double, double>>{{0, 1}, {0.6, 1}, {0.6, 0.9}}) {
+    options.xtc_probability = xtc;
+    options.typical_p = typical;
+    const std::vector<double> expected = reference(options, logits, context);
+    Sampler sampler(options);
+    std::vector<int> counts(logits.size());
+    const int times = 50000;
+    for (int i = 0; i < times; ++i) ++counts[static_cast<std::size_t>(sampler.next(logits, context))];
+    double chi_square = 0;
+    for (std::size_t i = 0; i < logits.size(); ++i) {
+      if (expected[i] == 0) {
+        EXPECT_EQ(counts[i], 0);
+        continue;
+      }
+      const double difference = counts[i] - times * expected[i];
+      chi_square += difference * difference / (times * expected[i]);
     }
-    const double difference = counts[i] - times * expected[i];
-    chi_square += difference * difference / (times * expected[i]);
+    EXPECT_LT(chi_square, 20.5) << xtc;  // 5 degrees of freedom, p = 0.001
   }
-  EXPECT_LT(chi_square, 20.5);  // 5 degrees of freedom, p = 0.001
+}
+
+TEST(SamplerReference, RepeatsCostWhatTheirDefinitionSays) {
+  // The end "1 2" stood before 3 once and behind 0 as well: "0 1 2" is three tokens.
+  const std::vector<std::int32_t> seen{0, 1, 2, 3, 5, 1, 2, 4, 0, 1, 2};
+  SamplingOptions options;
+  options.repeats = {.multiplier = 0.5, .base = 2};
+  std::vector<float> logits(6, 1.0F);
+  apply_repeat_penalty(logits, seen, options.repeats);
+  EXPECT_EQ(logits, (std::vector<float>{1, 1, 1, 0, 0.5F, 1}));  // 0.5 * 2^(3-2) and 0.5 * 2^0
+  options.repeats.breakers = {1};
+  logits.assign(6, 1.0F);
+  apply_repeat_penalty(logits, seen, options.repeats);
+  EXPECT_EQ(logits, std::vector<float>(6, 1.0F));
+  EXPECT_FALSE(options.is_greedy());
+  options.repeats = {.multiplier = 1e300, .base = 1e300};
+  apply_repeat_penalty(logits, seen, options.repeats);
+  for (const float l : logits) EXPECT_TRUE(std::isfinite(l));
+  for (const RepeatPenalty& wrong :
+       {RepeatPenalty{.multiplier = -1}, RepeatPenalty{.multiplier = 1, .base = 0.5},
+        RepeatPenalty{.multiplier = 1, .allowed_length = 0}, RepeatPenalty{.multiplier = 1, .last = -2}}) {
+    options.repeats = wrong;
+    EXPECT_THROW(Sampler{options}, ValueError);
+  }
+  EXPECT_THROW(Sampler({.xtc_probability = 1.5}), ValueError);
+  EXPECT_THROW(Sampler({.xtc_threshold = -0.1}), ValueError);
 }
 
 TEST(SamplerReference, DrawsOfLargeRowsFollowTheProbabilities) {
