@@ -64,7 +64,7 @@ Automaton::Set Automaton::number(const Places& places) {
   };
   while (!open.empty()) {
     if (seen.size() > kMostAutomatonPlaces)
-      throw ValueError("grammar: too many ways to read the text; simplify the schema");
+      throw ValueError("grammar: too many ways to read the text; make it simpler");
     const Place place = open.back();
     open.pop_back();
     const State& state = rules_.states()[static_cast<std::size_t>(place.state)];

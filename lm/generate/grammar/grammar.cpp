@@ -152,15 +152,26 @@ class Grammar::Follower : public TokenConstraint {
   State::Mask mask_;
 };
 
-Grammar::Grammar(const std::vector<std::vector<GrammarPart>>& alternatives, GrammarVocabulary vocabulary) {
+Grammar::Grammar(const std::vector<std::vector<GrammarPart>>& alternatives, GrammarVocabulary vocabulary)
+    : Grammar(std::vector<GrammarList>{{{}, alternatives, {}, {}}}, std::move(vocabulary)) {}
+
+Grammar::Grammar(const std::vector<GrammarList>& lists, GrammarVocabulary vocabulary) {
   grammar::Rules rules;
-  const grammar::RuleId root = grammar::add_parts(rules, alternatives);
+  const grammar::RuleId root = grammar::add_lists(rules, lists);
   rules.prune(root);
   state_ = std::make_shared<State>(std::move(rules), root, std::move(vocabulary));
 }
 
 Grammar Grammar::json_schema(std::string_view schema, const GrammarVocabulary& vocabulary) {
   return Grammar({{{GrammarPart::Kind::json_schema, std::string(schema)}}}, vocabulary);
+}
+
+Grammar Grammar::pattern(std::string_view expression, const GrammarVocabulary& vocabulary) {
+  return Grammar({{{GrammarPart::Kind::pattern, std::string(expression)}}}, vocabulary);
+}
+
+Grammar Grammar::gbnf(std::string_view text, const GrammarVocabulary& vocabulary) {
+  return Grammar({{{GrammarPart::Kind::gbnf, std::string(text)}}}, vocabulary);
 }
 
 Grammar Grammar::json_object(const GrammarVocabulary& vocabulary) {

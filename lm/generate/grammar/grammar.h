@@ -41,8 +41,13 @@ class Grammar {
   /// Throws ValueError that names the keyword and where it stands for a schema that is not supported, and for
   /// one that nothing matches; "parts" are alternatives where there are several lists of them.
   Grammar(const std::vector<std::vector<GrammarPart>>& alternatives, GrammarVocabulary vocabulary);
+  explicit Grammar(const std::vector<GrammarList>& lists, GrammarVocabulary vocabulary);
   /// The text of one JSON schema.
   static Grammar json_schema(std::string_view schema, const GrammarVocabulary& vocabulary);
+  /// Whatever a regular expression matches as a whole (see grammar::read_pattern), or a grammar in the
+  /// notation of llama.cpp (see grammar::add_gbnf) takes.
+  static Grammar pattern(std::string_view expression, const GrammarVocabulary& vocabulary);
+  static Grammar gbnf(std::string_view text, const GrammarVocabulary& vocabulary);
   /// Any JSON object.
   static Grammar json_object(const GrammarVocabulary& vocabulary);
 

@@ -8,8 +8,8 @@
 
 namespace caldera::grammar {
 
-/// Adds a rule whose texts are those of one of the lists of parts. Throws ValueError for a schema that is not
+/// Adds a rule whose texts are those of one of the lists. Throws ValueError for a schema that is not
 /// supported, naming the keyword and where it stands.
-RuleId add_parts(Rules& rules, const std::vector<std::vector<GrammarPart>>& alternatives);
+RuleId add_lists(Rules& rules, const std::vector<GrammarList>& lists);
 
 }  // namespace caldera::grammar

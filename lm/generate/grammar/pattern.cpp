@@ -42,8 +42,9 @@ Ranges sorted(Ranges ranges) {
   return result;
 }
 
-// Everything up to `last` that is not in the ranges.
-Ranges opposite(const Ranges& ranges, char32_t last) {
+}  // namespace
+
+std::vector<CodeRange> opposite_ranges(const std::vector<CodeRange>& ranges, char32_t last) {
   Ranges result;
   char32_t low = 0;
   for (const CodeRange range : sorted(ranges)) {
@@ -55,6 +56,8 @@ Ranges opposite(const Ranges& ranges, char32_t last) {
   return result;
 }
 
+namespace {
+
 const Ranges kDigits{{'0', '9'}};
 const Ranges kWord{{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
 const Ranges kSpace{{'\t', '\r'}, {' ', ' '}};
@@ -63,7 +66,7 @@ const Ranges kLineEnds{{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}};
 
 class Parser {
  public:
-  Parser(std::string_view text, const std::string& where) : where_(where) {
+  Parser(std::string_view text, const std::string& where, bool whole) : whole_(whole), where_(where) {
     while (!text.empty()) {
       const detail::Character c = detail::first_character(text);
       codes_.push_back(c.value);
@@ -105,8 +108,8 @@ class Parser {
     Node result;
     const Node anything{
         Node::Kind::repeat, {}, {{Node::Kind::set, {{0, kLastPatternCode}}, {}, 0, 0}}, 0, kNoEnd};
-    if (depth == 0 && !take('^')) result.parts.push_back(anything);
-    bool open = depth == 0;
+    if (depth == 0 && !take('^') && !whole_) result.parts.push_back(anything);
+    bool open = depth == 0 && !whole_;
     while (!at_end() && !at('|') && !at(')')) {
       if (depth == 0 && at('$') && (at_ + 1 == codes_.size() || codes_[at_ + 1] == '|')) {
         ++at_;
@@ -166,7 +169,7 @@ class Parser {
       case '[':
         return {Node::Kind::set, char_class(), {}, 0, 0};
       case '.':
-        return {Node::Kind::set, opposite(kLineEnds, kLastPatternCode), {}, 0, 0};
+        return {Node::Kind::set, opposite_ranges(kLineEnds, kLastPatternCode), {}, 0, 0};
       case '\\': {
         bool is_class = false;
         return {Node::Kind::set, escape(is_class), {}, 0, 0};
@@ -212,11 +215,11 @@ class Parser {
         return kSpace;
       // Of what is not ASCII, engines disagree which characters are digits, letters or blanks.
       case 'D':
-        return opposite(kDigits, 0x7F);
+        return opposite_ranges(kDigits, 0x7F);
       case 'W':
-        return opposite(kWord, 0x7F);
+        return opposite_ranges(kWord, 0x7F);
       case 'S':
-        return opposite(kSpace, 0x7F);
+        return opposite_ranges(kSpace, 0x7F);
       default:
         break;
     }
@@ -281,7 +284,7 @@ class Parser {
       ranges.insert(ranges.end(), low.begin(), low.end());
     }
     if (!negated) return sorted(ranges);
-    return opposite(ranges, has_class ? 0x7F : kLastPatternCode);
+    return opposite_ranges(ranges, has_class ? 0x7F : kLastPatternCode);
   }
 
   Ranges class_part(bool& is_class) {
@@ -294,6 +297,7 @@ class Parser {
 
   std::vector<char32_t> codes_;
   std::size_t at_ = 0;
+  bool whole_;  // no more than the expression is there
   const std::string& where_;
 };
 
@@ -362,8 +366,8 @@ class Builder {
 
 }  // namespace
 
-CharacterAutomaton read_pattern(std::string_view pattern, const std::string& where) {
-  return Builder(where).build(Parser(pattern, where).parse());
+CharacterAutomaton read_pattern(std::string_view pattern, const std::string& where, bool whole) {
+  return Builder(where).build(Parser(pattern, where, whole).parse());
 }
 
 }  // namespace caldera::grammar

@@ -12,6 +12,9 @@
 
 namespace caldera::grammar {
 
+/// Returns all code points up to `last` that are not in the ranges.
+std::vector<CodeRange> opposite_ranges(const std::vector<CodeRange>& ranges, char32_t last);
+
 /// States that characters lead between; the first is where it begins.
 struct CharacterAutomaton {
   struct Edge {
@@ -29,8 +32,12 @@ struct CharacterAutomaton {
 /// Reads an expression of the subset that is regular and that JavaScript and Python read alike: characters,
 /// ".", classes, \d \w \s and their opposites (of ASCII), groups, "|", "*", "+", "?", "{n,m}", and the
 /// anchors ^ and $ at the ends of a whole alternative. Without an anchor anything may stand before, or
-/// behind. Throws ValueError that names what else there is; `where` begins the message.
-CharacterAutomaton read_pattern(std::string_view pattern, const std::string& where);
+/// behind; with `whole` the expression is for the whole text, as if both anchors were there. Throws
+/// ValueError that names what else there is; `where` begins the message.
+CharacterAutomaton read_pattern(std::string_view pattern, const std::string& where, bool whole = false);
+
+/// Writes what an automaton accepts as plain text. Returns the state behind it.
+StateId add_pattern(Rules& rules, StateId from, const CharacterAutomaton& automaton);
 
 /// Writes what an automaton accepts as the content of a JSON string of `least` to `most` characters.
 class PatternWriter {

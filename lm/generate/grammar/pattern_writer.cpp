@@ -17,6 +17,21 @@ RuleId PatternWriter::set_rule(const std::vector<CodeRange>& ranges) {
   return rule;
 }
 
+StateId add_pattern(Rules& rules, StateId from, const CharacterAutomaton& automaton) {
+  const StateId end = rules.add_state();
+  std::vector<StateId> states;
+  for (std::size_t i = 0; i < automaton.places.size(); ++i) states.push_back(rules.add_state());
+  rules.skip(from, states.front());
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    const CharacterAutomaton::Place& place = automaton.places[i];
+    if (place.accepts) rules.skip(states[i], end);
+    for (const std::size_t to : place.skips) rules.skip(states[i], states[to]);
+    for (const CharacterAutomaton::Edge& edge : place.edges)
+      for (const CodeRange range : edge.ranges) add_utf8(rules, states[i], range, states[edge.to]);
+  }
+  return end;
+}
+
 // A state for each place and number of characters so far; where there is no most, numbers end at the least.
 StateId PatternWriter::write(StateId from, const CharacterAutomaton& automaton, std::size_t least,
                              std::optional<std::size_t> most) {

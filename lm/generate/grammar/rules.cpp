@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "engine/base/error.h"
 
@@ -10,7 +11,7 @@ namespace caldera::grammar {
 
 StateId Rules::add_state() {
   if (states_.size() >= most_)
-    throw ValueError(fmt::format("grammar: more than {} states; simplify the schema", most_));
+    throw ValueError(fmt::format("grammar: more than {} states; make it simpler", most_));
   states_.emplace_back();
   return static_cast<StateId>(states_.size() - 1);
 }
@@ -48,22 +49,45 @@ StateId Rules::call(StateId from, RuleId rule, StateId to) {
 
 namespace {
 
-// Which states have a way to the end of their rule, and which rules have an end: the least such sets.
-std::vector<bool> states_that_end(const Rules& rules) {
+// Which states have a way to the end of their rule: the least such set. `by_bytes`: over bytes too, else over
+// nothing alone.
+std::vector<bool> states_that_end(const Rules& rules, bool by_bytes) {
+  // What leads on once the states that it needs are known to end.
+  struct Lead {
+    std::size_t from;
+    int needs;
+  };
   const std::vector<State>& states = rules.states();
+  std::vector<Lead> leads;
+  std::vector<std::vector<std::size_t>> leads_by(states.size());  // those that need a state
   std::vector<bool> ends(states.size());
-  const auto ended = [&](StateId state) { return ends[static_cast<std::size_t>(state)]; };
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (std::size_t i = states.size(); i-- > 0;) {
-      if (ends[i]) continue;
-      const State& state = states[i];
-      const bool now = state.accepts || std::any_of(state.skips.begin(), state.skips.end(), ended) ||
-                       std::any_of(state.steps.begin(), state.steps.end(), [&](const Step& step) {
-                         return ended(step.to) && (step.rule == kNone || ended(rules.begin(step.rule)));
-                       });
-      if (now) changed = ends[i] = true;
+  std::vector<std::size_t> open;
+  const auto need = [&](StateId state) {
+    leads_by[static_cast<std::size_t>(state)].push_back(leads.size() - 1);
+  };
+  const auto add = [&](std::size_t state) {
+    if (ends[state]) return;
+    ends[state] = true;
+    open.push_back(state);
+  };
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    for (const StateId to : states[i].skips) {
+      leads.push_back({i, 1});
+      need(to);
     }
+    for (const Step& step : states[i].steps) {
+      if (step.rule == kNone && !by_bytes) continue;
+      leads.push_back({i, step.rule == kNone ? 1 : 2});
+      need(step.to);
+      if (step.rule != kNone) need(rules.begin(step.rule));
+    }
+    if (states[i].accepts) add(i);
+  }
+  while (!open.empty()) {
+    const std::size_t state = open.back();
+    open.pop_back();
+    for (const std::size_t lead : leads_by[state])
+      if (--leads[lead].needs == 0) add(leads[lead].from);
   }
   return ends;
 }
@@ -72,10 +96,9 @@ std::vector<bool> states_that_end(const Rules& rules) {
 
 void Rules::prune(RuleId root) {
   refuse_left_recursion();
-  const std::vector<bool> ends = states_that_end(*this);
+  const std::vector<bool> ends = states_that_end(*this, true);
   const auto never_ends = [&](StateId state) { return !ends[static_cast<std::size_t>(state)]; };
-  if (never_ends(begin(root)))
-    throw ValueError("grammar: nothing matches the schema, or nothing of finite length");
+  if (never_ends(begin(root))) throw ValueError("grammar: nothing matches it, or nothing of finite length");
   for (State& state : states_) {
     std::erase_if(state.skips, never_ends);
     std::erase_if(state.steps, [&](const Step& step) {
@@ -92,21 +115,24 @@ void Rules::refuse_left_recursion() const {
     RuleId rule;
     std::vector<RuleId> calls;
   };
-  // The rules that a rule can begin with. What is called first always has a byte here: no rule is empty.
+  const std::vector<bool> empty = states_that_end(*this, false);
+  // The rules that a rule can begin with, before any byte.
   const auto first_calls = [&](RuleId rule) {
     std::vector<RuleId> calls;
     std::vector<StateId> open{begin(rule)};
-    std::vector<StateId> seen = open;
+    std::unordered_set<StateId> seen(open.begin(), open.end());
+    const auto go_on = [&](StateId next) {
+      if (seen.insert(next).second) open.push_back(next);
+    };
     while (!open.empty()) {
       const State& state = states_[static_cast<std::size_t>(open.back())];
       open.pop_back();
-      for (const Step& step : state.steps)
-        if (step.rule != kNone) calls.push_back(step.rule);
-      for (const StateId next : state.skips) {
-        if (std::find(seen.begin(), seen.end(), next) != seen.end()) continue;
-        seen.push_back(next);
-        open.push_back(next);
+      for (const Step& step : state.steps) {
+        if (step.rule == kNone) continue;
+        calls.push_back(step.rule);
+        if (empty[static_cast<std::size_t>(begin(step.rule))]) go_on(step.to);
       }
+      for (const StateId next : state.skips) go_on(next);
     }
     return calls;
   };
@@ -125,7 +151,7 @@ void Rules::refuse_left_recursion() const {
       frame.calls.pop_back();
       Mark& mark = marks[static_cast<std::size_t>(next)];
       if (mark == Mark::open)
-        throw ValueError("grammar: a $ref leads back to itself with nothing in between");
+        throw ValueError("grammar: a rule or a $ref leads back to itself with nothing in between");
       if (mark == Mark::closed) continue;
       mark = Mark::open;
       frames.push_back({next, first_calls(next)});

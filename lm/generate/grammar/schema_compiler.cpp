@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "lm/generate/grammar/number_range.h"
+#include "lm/generate/grammar/key_classes.h"
 
 namespace caldera::grammar {
 namespace {
@@ -27,18 +27,32 @@ bool is_free(const Schema& schema) {
 }  // namespace
 
 RuleId SchemaCompiler::compile(const Schema& schema, const std::string& where) {
-  check_keywords(schema, where);
+  if (!lenient_) check_keywords(schema, where);
   // The same schema at two places is one rule; so is one that is met again while it is compiled.
   const std::string key = schema.dump();
   const auto found = rules_of_.find(key);
   if (found != rules_of_.end()) return found->second;
-  if (++depth_ > kMostSchemaDepth) refuse_schema("schemas nest too deep", where);
+  if (depth_ >= kMostSchemaDepth)
+    throw ValueError(fmt::format("grammar: schemas nest too deep (at {})", where));
   const RuleId rule = rules_.add_rule();
   rules_of_.emplace(key, rule);
   const StateId end = rules_.add_state();
   rules_.accept(end);
-  fill(rules_.begin(rule), end, schema, where);
-  --depth_;
+  const int depth = depth_++;
+  for (Schema held = schema;;) {
+    // What was begun before a refusal is reached from nowhere.
+    const StateId begin = rules_.add_state();
+    try {
+      fill(begin, end, held, where);
+      rules_.skip(rules_.begin(rule), begin);
+      break;
+    } catch (const SchemaRefusal& refusal) {
+      if (!lenient_) throw;
+      depth_ = depth + 1;
+      held = without_refused(held, refusal.keyword());
+    }
+  }
+  depth_ = depth;
   return rule;
 }
 
@@ -60,6 +74,10 @@ void SchemaCompiler::fill(StateId from, StateId to, const Schema& schema, const 
 
 // Keywords that make one schema of several.
 bool SchemaCompiler::fill_combined(StateId from, StateId to, const Schema& schema, const std::string& where) {
+  if (has_conditions(schema)) {
+    rules_.call(from, compile(without_conditions(root_, schema, where, 0), where), to);
+    return true;
+  }
   if (schema.contains("$ref")) {
     const auto reference = schema["$ref"].get<std::string>();
     const Schema& target = resolve_reference(root_, reference, where);
@@ -91,16 +109,28 @@ void SchemaCompiler::add_alternatives(StateId from, StateId to, const Schema& sc
     merged.push_back(is_free(rest) ? alternative : merge_schemas(root_, rest, alternative, where));
   for (std::size_t i = 0; i < merged.size(); ++i) {
     const std::string place = fmt::format("{}/{}/{}", where, keyword, i);
-    for (std::size_t k = 0; k < merged.size() && keyword == std::string_view("oneOf"); ++k) {
-      if (i == k || never_both(root_, merged[i], alternatives[k], place)) continue;
+    const bool one = keyword == std::string_view("oneOf");
+    rules_.call(from, compile(one ? one_of(alternatives, i, merged[i], place, where) : merged[i], place), to);
+  }
+}
+
+/// An alternative of "oneOf" without what others are valid for as well.
+Schema SchemaCompiler::one_of(const Schema& alternatives, std::size_t i, const Schema& merged,
+                              const std::string& place, const std::string& where) {
+  Schema result = merged;
+  for (std::size_t k = 0; k < alternatives.size(); ++k) {
+    if (i == k || never_both(root_, result, alternatives[k], place)) continue;
+    try {
+      result = merge_schemas(root_, result, negated(root_, alternatives[k], place, 0), place);
+    } catch (const SchemaRefusal&) {
       refuse_schema(
           fmt::format("'oneOf': values of alternative {} may be valid for alternative {} as well; use "
                       "'anyOf', or tell them apart by 'type' or by a required key with a 'const'",
                       i, k),
-          where);
+          where, "oneOf");
     }
-    rules_.call(from, compile(merged[i], place), to);
   }
+  return result;
 }
 
 void SchemaCompiler::add_constants(StateId from, StateId to, const Schema& schema, const Schema& values,
@@ -108,15 +138,17 @@ void SchemaCompiler::add_constants(StateId from, StateId to, const Schema& schem
   for (const auto& [keyword, value] : schema.items()) {
     const bool known = keyword == "type" || keyword == "enum" || keyword == "const" ||
                        keyword == "nullable" || keyword == "$defs" || keyword == "definitions" ||
-                       is_annotation(keyword);
+                       keyword == "not" || is_annotation(keyword);
     if (!known)
       refuse_schema(fmt::format("the keyword '{}' is not supported beside 'enum' and 'const'", keyword),
-                    where);
+                    where, keyword);
   }
+  const Schema refused = schema.contains("not") ? constants(schema["not"]) : Schema::array();
   const unsigned types = declared_types(schema, where);
   for (const Schema& value : values) {
     // "number" allows whole numbers as well; both bits are set then.
     if ((types & type_of(value)) == 0) continue;
+    if (std::find(refused.begin(), refused.end(), value) != refused.end()) continue;
     if (schema.contains("enum") && schema.contains("const") &&
         std::find(schema["enum"].begin(), schema["enum"].end(), value) == schema["enum"].end())
       continue;
@@ -126,22 +158,54 @@ void SchemaCompiler::add_constants(StateId from, StateId to, const Schema& schem
 
 void SchemaCompiler::add_types(StateId from, StateId to, const Schema& schema, unsigned types,
                                const std::string& where) {
-  if ((types & kNull) != 0) rules_.text(from, "null", to);
+  // What is not to come, of the types that may.
+  const Schema refused = schema.contains("not") ? constants(schema["not"]) : Schema::array();
+  const auto comes = [&](const Schema& value) {
+    return std::find(refused.begin(), refused.end(), value) == refused.end();
+  };
+  std::vector<std::string> texts;
+  for (const Schema& value : refused) {
+    if (value.is_string()) texts.push_back(value.get<std::string>());
+    if (value.is_structured() && (types & type_of(value)) != 0)
+      refuse_schema("'not' of lists and objects is not supported", where, "not");
+  }
+  if ((types & kNull) != 0 && comes(nullptr)) rules_.text(from, "null", to);
   if ((types & kBoolean) != 0) {
-    rules_.text(from, "true", to);
-    rules_.text(from, "false", to);
+    if (comes(true)) rules_.text(from, "true", to);
+    if (comes(false)) rules_.text(from, "false", to);
   }
   if ((types & (kInteger | kNumber)) != 0) add_numbers(from, to, schema, (types & kNumber) == 0, where);
-  if ((types & kString) != 0) add_string(from, to, schema, where);
+  if ((types & kString) != 0) add_string_but(from, to, schema, texts, where);
   if ((types & kArray) != 0) add_array(from, to, schema, where);
   if ((types & kObject) != 0) add_object(from, to, schema, where);
+}
+
+/// A string that is none of some.
+void SchemaCompiler::add_string_but(StateId from, StateId to, const Schema& schema,
+                                    const std::vector<std::string>& names, const std::string& where) {
+  if (names.empty()) return add_string(from, to, schema, where);
+  std::vector<CharacterAutomaton> held;
+  const std::string place = "grammar: " + where;
+  if (schema.contains("pattern")) held.push_back(read_pattern(schema["pattern"].get<std::string>(), place));
+  if (schema.contains("format"))
+    held.push_back(read_pattern(format_pattern(schema["format"].get<std::string>(), where), place));
+  const std::int64_t least = whole_number(schema, "minLength", 0, where).value_or(0);
+  const auto most = whole_number(schema, "maxLength", 0, where);
+  if (least > 0 || most) {
+    const std::string end = most ? std::to_string(*most) : "";
+    if (most && *most < least) return;
+    held.push_back(read_pattern(fmt::format("[^]{{{},{}}}", least, end), place, true));
+  }
+  KeyClasses(held, names).write(rules_, from, [&](const KeyClasses::Class& matched) {
+    return matched.size() == held.size() ? to : kNone;
+  });
 }
 
 void SchemaCompiler::add_string(StateId from, StateId to, const Schema& schema, const std::string& where) {
   const std::int64_t least = whole_number(schema, "minLength", 0, where).value_or(0);
   const auto most = whole_number(schema, "maxLength", 0, where);
   if (schema.contains("pattern") && schema.contains("format"))
-    refuse_schema("'format' is not supported beside 'pattern'", where);
+    refuse_schema("'format' is not supported beside 'pattern'", where, "format");
   const bool has_pattern = schema.contains("pattern") || schema.contains("format");
   if (!has_pattern && least == 0 && !most) {
     rules_.call(from, json_.string(), to);
@@ -169,135 +233,6 @@ void SchemaCompiler::add_string(StateId from, StateId to, const Schema& schema, 
   }
   if (most && *most < least) return;  // no length is both
   rules_.text(end, "\"", to);
-}
-
-void SchemaCompiler::add_numbers(StateId from, StateId to, const Schema& schema, bool whole,
-                                 const std::string& where) {
-  constexpr std::int64_t kLow = -1000000000000000000;
-  NumberBounds bounds;
-  bounds.low = whole_number(schema, "minimum", kLow, where);
-  bounds.high = whole_number(schema, "maximum", kLow, where);
-  if (const auto low = whole_number(schema, "exclusiveMinimum", kLow, where);
-      low && (!bounds.low || *low >= *bounds.low)) {
-    bounds.low = low;
-    bounds.open_low = true;
-  }
-  if (const auto high = whole_number(schema, "exclusiveMaximum", kLow, where);
-      high && (!bounds.high || *high <= *bounds.high)) {
-    bounds.high = high;
-    bounds.open_high = true;
-  }
-  if (!bounds.low && !bounds.high) {
-    rules_.call(from, whole ? json_.integer() : json_.number(), to);
-  } else if (whole) {
-    const auto low = bounds.open_low ? std::optional(*bounds.low + 1) : bounds.low;
-    const auto high = bounds.open_high ? std::optional(*bounds.high - 1) : bounds.high;
-    rules_.skip(add_integer_range(rules_, from, low, high), to);
-  } else {
-    rules_.skip(add_number_range(rules_, from, bounds), to);
-  }
-}
-
-void SchemaCompiler::add_array(StateId from, StateId to, const Schema& schema, const std::string& where) {
-  const std::int64_t least = whole_number(schema, "minItems", 0, where).value_or(0);
-  const auto most = whole_number(schema, "maxItems", 0, where);
-  // Before draft 2020-12 a list of schemas was "items", and the rest "additionalItems".
-  const bool old_list = schema.contains("items") && schema["items"].is_array();
-  const Schema prefix = old_list ? schema["items"] : schema.value("prefixItems", Schema::array());
-  Schema rest = true;
-  const char* rest_keyword = old_list ? "additionalItems" : "items";
-  if (schema.contains(rest_keyword)) rest = schema[rest_keyword];
-  const auto listed = static_cast<std::int64_t>(prefix.size());
-  // Items beyond those that are listed come where the schema speaks of them, or demands them.
-  std::int64_t end = most.value_or(-1);
-  const bool speaks = prefix.empty() || schema.contains(rest_keyword);
-  if (!speaks && (end < 0 || end > std::max(listed, least))) end = std::max(listed, least);
-  if (end >= 0 && end < least) return;
-
-  const RuleId array = rules_.add_rule();
-  rules_.set_nests(array);
-  rules_.call(from, array, to);
-  StateId state = json_.blanks(rules_.text(rules_.begin(array), "["));
-  const StateId close = rules_.add_state();  // where the list may end
-  rules_.accept(rules_.text(json_.blanks(close), "]"));
-  std::vector<StateId> ends;
-  const auto rule_of = [&](std::int64_t i) {
-    if (i < listed)
-      return compile(prefix[static_cast<std::size_t>(i)], fmt::format("{}/prefixItems/{}", where, i));
-    return compile(rest, where + "/items");
-  };
-  const std::int64_t written = end >= 0 ? end : std::max(std::max(listed, least), std::int64_t{1});
-  for (std::int64_t i = 0; i < written; ++i) {
-    if (i >= least) ends.push_back(state);
-    if (i > 0) state = json_.blanks(rules_.text(state, ","));
-    state = rules_.call(state, rule_of(i));
-  }
-  // Any number more.
-  if (end < 0) rules_.call(json_.blanks(rules_.text(state, ",")), rule_of(written), state);
-  ends.push_back(state);
-  for (const StateId last : ends) rules_.skip(last, close);
-}
-
-RuleId SchemaCompiler::literal(const std::string& text) {
-  const RuleId rule = rules_.add_rule();
-  rules_.accept(rules_.text(rules_.begin(rule), text));
-  return rule;
-}
-
-RuleId SchemaCompiler::member(RuleId key, RuleId value) {
-  const RuleId rule = rules_.add_rule();
-  const StateId colon = rules_.text(rules_.call(rules_.begin(rule), key), ":");
-  rules_.accept(rules_.call(json_.blanks(colon), value));
-  return rule;
-}
-
-void SchemaCompiler::add_object(StateId from, StateId to, const Schema& schema, const std::string& where) {
-  std::vector<std::string> required;
-  for (const Schema& name : schema.value("required", Schema::array())) {
-    if (!name.is_string()) refuse_schema("'required' must list strings", where);
-    required.push_back(name.get<std::string>());
-  }
-  Schema properties = schema.value("properties", Schema::object());
-  const bool has_others = schema.contains("additionalProperties");
-  const Schema others = has_others ? schema["additionalProperties"] : Schema(true);
-  for (const std::string& name : required)
-    if (!properties.contains(name)) properties[name] = others;
-  // Keys beyond those that are listed come where the schema speaks of them, or of none at all.
-  const bool writes_others = has_others ? others != false : properties.empty();
-
-  const RuleId object = rules_.add_rule();
-  rules_.set_nests(object);
-  rules_.call(from, object, to);
-  // Where nothing has been written yet, and where something has.
-  StateId first = json_.blanks(rules_.text(rules_.begin(object), "{"));
-  StateId later = rules_.add_state();
-  std::vector<std::string> names;
-  for (const auto& [name, property] : properties.items()) {
-    names.push_back(name);
-    const bool optional = std::find(required.begin(), required.end(), name) == required.end();
-    const RuleId value = compile(property, fmt::format("{}/properties/{}", where, name));
-    const RuleId entry = member(literal(Schema(name).dump()), value);
-    const StateId next_later = rules_.add_state();
-    rules_.call(first, entry, next_later);
-    rules_.call(json_.blanks(rules_.text(later, ",")), entry, next_later);
-    const StateId next_first = rules_.add_state();
-    if (optional) {
-      rules_.skip(first, next_first);
-      rules_.skip(later, next_later);
-    }
-    first = next_first;
-    later = next_later;
-  }
-  if (writes_others) {
-    const RuleId key = names.empty() ? json_.string() : json_.other_key(names);
-    const RuleId entry = member(key, compile(others, where + "/additionalProperties"));
-    rules_.call(first, entry, later);
-    rules_.call(json_.blanks(rules_.text(later, ",")), entry, later);
-  }
-  const StateId close = rules_.add_state();
-  rules_.skip(first, close);
-  rules_.skip(later, close);
-  rules_.accept(rules_.text(json_.blanks(close), "}"));
 }
 
 }  // namespace caldera::grammar

@@ -8,7 +8,7 @@
 #include <map>
 #include <utility>
 
-#include "engine/base/error.h"
+#include "lm/generate/grammar/pattern.h"
 
 namespace caldera::grammar {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 enum class Shape : std::uint8_t { any, number, boolean, text, list, object, schema };
 
 // Keywords that are enforced, and what their values are.
-constexpr std::array<std::pair<std::string_view, Shape>, 28> kKeywords{{
+constexpr std::array<std::pair<std::string_view, Shape>, 38> kKeywords{{
     {"type", Shape::any},
     {"enum", Shape::list},
     {"const", Shape::any},
@@ -44,12 +44,22 @@ constexpr std::array<std::pair<std::string_view, Shape>, 28> kKeywords{{
     {"definitions", Shape::object},
     {"nullable", Shape::boolean},
     {"uniqueItems", Shape::boolean},
+    {"multipleOf", Shape::number},
+    {"minProperties", Shape::number},
+    {"maxProperties", Shape::number},
+    {"patternProperties", Shape::object},
+    {"propertyNames", Shape::schema},
+    {"dependentRequired", Shape::object},
+    {"not", Shape::schema},
+    {"if", Shape::schema},
+    {"then", Shape::schema},
+    {"else", Shape::schema},
     {"$schema", Shape::text},
 }};
 
-constexpr std::array<std::string_view, 12> kAnnotations{
-    "title",    "description", "default",    "examples", "example",          "$comment",
-    "readOnly", "writeOnly",   "deprecated", "$id",      "contentMediaType", "discriminator"};
+constexpr std::array<std::string_view, 13> kAnnotations{
+    "title",     "description", "default", "examples",         "example",       "$comment",       "readOnly",
+    "writeOnly", "deprecated",  "$id",     "contentMediaType", "discriminator", "contentEncoding"};
 
 bool has_shape(const Schema& value, Shape shape) {
   switch (shape) {
@@ -83,13 +93,27 @@ unsigned type_named(const Schema& name, const std::string& where) {
   if (name.is_string())
     for (const auto& [known, bits] : kTypes)
       if (known == name.get<std::string>()) return bits;
-  refuse_schema("'type' must be null, boolean, integer, number, string, array or object", where);
+  refuse_schema("'type' must be null, boolean, integer, number, string, array or object", where, "type");
+}
+
+/// A schema without what says nothing, at any depth.
+Schema relaxed_of_annotations(const Schema& schema) {
+  if (schema.is_array()) {
+    Schema list = Schema::array();
+    for (const Schema& part : schema) list.push_back(relaxed_of_annotations(part));
+    return list;
+  }
+  if (!schema.is_object()) return schema;
+  Schema result = Schema::object();
+  for (const auto& [keyword, value] : schema.items())
+    if (!is_annotation(keyword)) result[keyword] = relaxed_of_annotations(value);
+  return result;
 }
 
 }  // namespace
 
-void refuse_schema(const std::string& problem, const std::string& where) {
-  throw ValueError(fmt::format("grammar: {} (at {})", problem, where));
+void refuse_schema(const std::string& problem, const std::string& where, const std::string& keyword) {
+  throw SchemaRefusal(fmt::format("grammar: {} (at {})", problem, where), keyword);
 }
 
 bool is_annotation(std::string_view keyword) {
@@ -106,26 +130,83 @@ void check_keywords(const Schema& schema, const std::string& where) {
         std::find_if(kKeywords.begin(), kKeywords.end(),
                      [&, &name = keyword](const auto& entry) { return entry.first == name; });
     if (known == kKeywords.end())
-      refuse_schema(fmt::format("the keyword '{}' is not supported", keyword.substr(0, 60)), where);
+      refuse_schema(fmt::format("the keyword '{}' is not supported", keyword.substr(0, 60)), where, keyword);
     if (!has_shape(value, known->second))
-      refuse_schema(fmt::format("the keyword '{}' has a value of the wrong type", keyword), where);
-    if (keyword == "uniqueItems" && value.get<bool>())
-      refuse_schema("the keyword 'uniqueItems' is not supported", where);
+      refuse_schema(fmt::format("the keyword '{}' has a value of the wrong type", keyword), where, keyword);
   }
+}
+
+Schema relaxed(const Schema& schema) {
+  if (!schema.is_object()) return schema.is_boolean() ? schema : Schema(true);
+  Schema result = Schema::object();
+  for (const auto& [keyword, value] : schema.items()) {
+    const auto* const known =
+        std::find_if(kKeywords.begin(), kKeywords.end(),
+                     [&, &name = keyword](const auto& entry) { return entry.first == name; });
+    if (is_annotation(keyword) || known == kKeywords.end() || !has_shape(value, known->second)) continue;
+    Schema kept = value;
+    if (keyword == "not" || keyword == "if") {
+      // Less of what is not to be would be more of what is to be.
+      if (relaxed(value) != relaxed_of_annotations(value)) continue;
+    } else if (known->second == Shape::schema || (keyword == "items" && value.is_object())) {
+      kept = relaxed(value);
+    } else if (value.is_object() && keyword != "dependentRequired" && keyword != "const") {
+      for (auto& [name, property] : kept.items()) property = relaxed(property);
+    } else if (value.is_array() && (keyword.ends_with("Of") || keyword.ends_with("tems"))) {
+      for (Schema& part : kept) part = relaxed(part);
+    } else if (keyword == "pattern" || keyword == "format") {
+      try {
+        const std::string text = value.get<std::string>();
+        read_pattern(keyword == "format" ? std::string(format_pattern(text, "")) : text, "");
+      } catch (const ValueError&) {
+        continue;
+      }
+    }
+    result[keyword] = std::move(kept);
+  }
+  // Without its condition what follows would hold always.
+  if (!result.contains("if")) {
+    result.erase("then");
+    result.erase("else");
+  }
+  return result;
+}
+
+Schema without_refused(Schema schema, const std::string& keyword) {
+  if (!schema.is_object()) return true;
+  if (keyword == "oneOf" && schema.contains("oneOf") && !schema.contains("anyOf")) {
+    schema["anyOf"] = schema["oneOf"];
+    schema.erase("oneOf");
+    return schema;
+  }
+  const auto take_away = [&](const std::string& name) {
+    if (schema.erase(name) == 0) return false;
+    if (name == "if") {
+      schema.erase("then");
+      schema.erase("else");
+    }
+    return true;
+  };
+  if (take_away(keyword)) return schema;
+  for (const char* combined : {"not", "if", "dependentRequired", "oneOf", "anyOf", "allOf", "$ref"})
+    if (take_away(combined)) return schema;
+  const Schema type = schema.value("type", Schema());
+  return type.is_null() || schema.size() == 1 ? Schema(true) : Schema{{"type", type}};
 }
 
 const Schema& resolve_reference(const Schema& root, const std::string& reference, const std::string& where) {
   if (reference == "#") return root;
   if (!reference.starts_with("#/"))
     refuse_schema(fmt::format("'$ref' must refer to this document, not to '{}'", reference.substr(0, 100)),
-                  where);
+                  where, "$ref");
   try {
     const Schema::json_pointer pointer(reference.substr(1));
     if (root.contains(pointer)) return root.at(pointer);
   } catch (const Schema::exception&) {
     // Malformed, as below.
   }
-  refuse_schema(fmt::format("'$ref' refers to '{}', which is not there", reference.substr(0, 100)), where);
+  refuse_schema(fmt::format("'$ref' refers to '{}', which is not there", reference.substr(0, 100)), where,
+                "$ref");
 }
 
 std::optional<std::int64_t> whole_number(const Schema& schema, const char* keyword, std::int64_t least,
@@ -135,7 +216,7 @@ std::optional<std::int64_t> whole_number(const Schema& schema, const char* keywo
   const auto value = found->get<double>();
   constexpr double kMost = 1e18;
   if (value != std::floor(value) || std::abs(value) > kMost || value < static_cast<double>(least))
-    refuse_schema(fmt::format("'{}' must be a whole number here", keyword), where);
+    refuse_schema(fmt::format("'{}' must be a whole number here", keyword), where, keyword);
   return found->is_number_integer() ? found->get<std::int64_t>() : static_cast<std::int64_t>(value);
 }
 
@@ -156,6 +237,12 @@ unsigned spoken_types(const Schema& schema) {
   static const std::map<std::string_view, unsigned> kSpoken{{"properties", kObject},
                                                             {"required", kObject},
                                                             {"additionalProperties", kObject},
+                                                            {"patternProperties", kObject},
+                                                            {"propertyNames", kObject},
+                                                            {"minProperties", kObject},
+                                                            {"maxProperties", kObject},
+                                                            {"uniqueItems", kArray},
+                                                            {"multipleOf", kNumber | kInteger},
                                                             {"items", kArray},
                                                             {"prefixItems", kArray},
                                                             {"additionalItems", kArray},
@@ -175,6 +262,13 @@ unsigned spoken_types(const Schema& schema) {
     if (found != kSpoken.end()) bits |= found->second;
   }
   return bits;
+}
+
+Schema type_list(unsigned bits) {
+  Schema list = Schema::array();
+  for (const auto& [name, own] : kTypes)
+    if ((bits & own) == own && (name != "integer" || (bits & kNumber) == 0)) list.push_back(name);
+  return list;
 }
 
 unsigned type_of(const Schema& value) {
@@ -203,11 +297,14 @@ std::string_view format_pattern(const std::string& format, const std::string& wh
       "^[A-Za-z0-9_+-]{{1,30}}(?:\\.[A-Za-z0-9_+-]{{1,30}}){{0,3}}@{0}(?:\\.{0}){{1,4}}$", kLabel);
   static const std::string kUri =
       fmt::format("^https?://{0}(?:\\.{0}){{1,4}}(?:/[A-Za-z0-9._~-]{{1,40}}){{0,8}}/?$", kLabel);
+  static constexpr std::string_view kAnything = "";  // hints for forms, not rules
   static const std::map<std::string_view, std::string_view> kPatterns{
       {"date", kDateOnly},
       {"time", kTimeOnly},
       {"date-time", kDateTime},
       {"hostname", kHostname},
+      {"binary", kAnything},
+      {"password", kAnything},
       {"email", kEmail},
       {"uri", kUri},
       {"uuid", "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"},
@@ -218,9 +315,9 @@ std::string_view format_pattern(const std::string& format, const std::string& wh
   if (found == kPatterns.end())
     refuse_schema(
         fmt::format("the format '{}' is not supported (date, time, date-time, duration, email, hostname, "
-                    "ipv4, ipv6, uri and uuid are)",
+                    "ipv4, ipv6, uri, uuid, binary and password are)",
                     format.substr(0, 60)),
-        where);
+        where, "format");
   return found->second;
 }
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
+#include "lm/generate/grammar/key_classes.h"
 #include "lm/generate/grammar/schema_keywords.h"
 
 namespace caldera::grammar {
@@ -14,23 +16,6 @@ bool is_one_of(std::string_view keyword, std::initializer_list<std::string_view>
   return std::find(names.begin(), names.end(), keyword) != names.end();
 }
 
-// A schema without a reference at its top.
-Schema without_reference(const Schema& root, const Schema& schema, const std::string& where, int depth) {
-  if (depth > kMostMergeDepth) refuse_schema("'$ref' leads round in a circle, or too far", where);
-  if (!schema.is_object() || !schema.contains("$ref")) return schema;
-  Schema rest = schema;
-  rest.erase("$ref");
-  const auto reference = schema["$ref"].get<std::string>();
-  const Schema& target = resolve_reference(root, reference, where);
-  return merge_schemas(root, target, rest, where, depth + 1);
-}
-
-// The values of "enum" or "const"; null where there is neither.
-Schema constants(const Schema& schema) {
-  if (schema.contains("const")) return Schema::array({schema["const"]});
-  return schema.contains("enum") ? schema["enum"] : Schema();
-}
-
 Schema intersection(const Schema& a, const Schema& b) {
   Schema result = Schema::array();
   for (const Schema& value : a)
@@ -38,34 +23,29 @@ Schema intersection(const Schema& a, const Schema& b) {
   return result;
 }
 
-Schema type_list(unsigned bits) {
-  Schema list = Schema::array();
-  if ((bits & kNull) != 0) list.push_back("null");
-  if ((bits & kBoolean) != 0) list.push_back("boolean");
-  if ((bits & kNumber) != 0) list.push_back("number");
-  if ((bits & kNumber) == 0 && (bits & kInteger) != 0) list.push_back("integer");
-  if ((bits & kString) != 0) list.push_back("string");
-  if ((bits & kArray) != 0) list.push_back("array");
-  if ((bits & kObject) != 0) list.push_back("object");
-  return list;
-}
-
-// Properties of both; one that only one lists is held to the other's additionalProperties.
+// Properties of both; one that only one lists is held to the other's patterns, or additionalProperties.
 void merge_properties(const Schema& root, const Schema& a, const Schema& b, const std::string& where,
                       int depth, Schema& result) {
   const Schema none = Schema::object();
   const Schema& left = a.contains("properties") ? a["properties"] : none;
   const Schema& right = b.contains("properties") ? b["properties"] : none;
-  const auto held = [&](const Schema& property, const Schema& other) {
-    if (!other.contains("additionalProperties")) return property;
+  const auto held = [&](const std::string& name, Schema property, const Schema& other) {
+    bool matches = false;
+    if (other.contains("patternProperties"))
+      for (const auto& [pattern, schema] : other["patternProperties"].items()) {
+        if (KeyClasses({read_pattern(pattern, "grammar: " + where)}, {}).class_of(name).empty()) continue;
+        matches = true;
+        property = merge_schemas(root, property, schema, where, depth + 1);
+      }
+    if (matches || !other.contains("additionalProperties")) return property;
     return merge_schemas(root, property, other["additionalProperties"], where, depth + 1);
   };
   Schema merged = Schema::object();
   for (const auto& [name, property] : left.items())
     merged[name] = right.contains(name) ? merge_schemas(root, property, right[name], where, depth + 1)
-                                        : held(property, b);
+                                        : held(name, property, b);
   for (const auto& [name, property] : right.items())
-    if (!left.contains(name)) merged[name] = held(property, a);
+    if (!left.contains(name)) merged[name] = held(name, property, a);
   result["properties"] = std::move(merged);
 }
 
@@ -73,8 +53,10 @@ void merge_properties(const Schema& root, const Schema& a, const Schema& b, cons
 Schema merge_keyword(const Schema& root, const std::string& keyword, const Schema& a, const Schema& b,
                      const std::string& where, int depth) {
   if (a == b) return a;
-  if (is_one_of(keyword, {"minimum", "exclusiveMinimum", "minItems", "minLength"})) return a < b ? b : a;
-  if (is_one_of(keyword, {"maximum", "exclusiveMaximum", "maxItems", "maxLength"})) return a < b ? a : b;
+  if (is_one_of(keyword, {"minimum", "exclusiveMinimum", "minItems", "minLength", "minProperties"}))
+    return a < b ? b : a;
+  if (is_one_of(keyword, {"maximum", "exclusiveMaximum", "maxItems", "maxLength", "maxProperties"}))
+    return a < b ? a : b;
   if (is_one_of(keyword, {"additionalProperties", "items", "additionalItems"}) && !a.is_array() &&
       !b.is_array())
     return merge_schemas(root, a, b, where, depth + 1);
@@ -84,6 +66,22 @@ Schema merge_keyword(const Schema& root, const std::string& keyword, const Schem
       if (std::find(both.begin(), both.end(), entry) == both.end()) both.push_back(entry);
     return both;
   }
+  if (keyword == "uniqueItems") return a.get<bool>() || b.get<bool>();
+  if (keyword == "multipleOf" && a.is_number_integer() && b.is_number_integer() && a > 0 && b > 0 &&
+      a < 1000000 && b < 1000000)
+    return std::lcm(a.get<std::int64_t>(), b.get<std::int64_t>());
+  if (keyword == "not") {
+    Schema both = constants(a);
+    for (const Schema& value : constants(b)) both.push_back(value);
+    return {{"enum", std::move(both)}};
+  }
+  if (keyword == "patternProperties") {
+    Schema both = a;
+    for (const auto& [pattern, schema] : b.items())
+      both[pattern] =
+          both.contains(pattern) ? merge_schemas(root, both[pattern], schema, where, depth + 1) : schema;
+    return both;
+  }
   if (keyword == "anyOf") {
     Schema pairs = Schema::array();
     for (const Schema& left : a)
@@ -91,7 +89,8 @@ Schema merge_keyword(const Schema& root, const std::string& keyword, const Schem
     if (pairs.size() > 256) refuse_schema("'anyOf' of several schemas has too many pairs", where);
     return pairs;
   }
-  refuse_schema(fmt::format("'{}' of two schemas that both hold cannot be made one", keyword), where);
+  refuse_schema(fmt::format("'{}' of two schemas that both hold cannot be made one", keyword), where,
+                keyword);
 }
 
 // The constants of one keyword, or of that of one property.
@@ -110,7 +109,31 @@ bool is_closed(const Schema& schema) {
   return !schema.contains("additionalProperties") || schema["additionalProperties"] == false;
 }
 
+// What keys beside those listed are held to cannot be said of the other's patterns.
+void check_patterns(const Schema& a, const Schema& b, const std::string& where) {
+  const bool speaks = b.contains("additionalProperties") && b["additionalProperties"] != true;
+  if (!a.contains("patternProperties") || !speaks) return;
+  if (b.contains("patternProperties") && a["patternProperties"] == b["patternProperties"]) return;
+  refuse_schema("'patternProperties' beside another schema's 'additionalProperties' is not supported", where,
+                "patternProperties");
+}
+
 }  // namespace
+
+Schema constants(const Schema& schema) {
+  if (schema.contains("const")) return Schema::array({schema["const"]});
+  return schema.contains("enum") ? schema["enum"] : Schema();
+}
+
+Schema without_reference(const Schema& root, const Schema& schema, const std::string& where, int depth) {
+  if (depth > kMostMergeDepth) refuse_schema("'$ref' leads round in a circle, or too far", where);
+  if (!schema.is_object() || !schema.contains("$ref")) return schema;
+  Schema rest = schema;
+  rest.erase("$ref");
+  const auto reference = schema["$ref"].get<std::string>();
+  const Schema& target = resolve_reference(root, reference, where);
+  return merge_schemas(root, target, rest, where, depth + 1);
+}
 
 Schema merge_schemas(const Schema& root, const Schema& first, const Schema& second, const std::string& where,
                      int depth) {
@@ -118,11 +141,17 @@ Schema merge_schemas(const Schema& root, const Schema& first, const Schema& seco
   if (first == true || first == second) return second;
   if (second == true) return first;
   if (first == false || second == false) return false;
-  const Schema a = without_reference(root, first, where, depth);
-  const Schema b = without_reference(root, second, where, depth);
+  const auto plain = [&](const Schema& schema) {
+    const Schema own = without_reference(root, schema, where, depth);
+    return has_conditions(own) ? without_conditions(root, own, where, depth + 1) : own;
+  };
+  const Schema a = plain(first);
+  const Schema b = plain(second);
   if (!a.is_object() || !b.is_object()) return merge_schemas(root, a, b, where, depth + 1);
   check_keywords(a, where);
   check_keywords(b, where);
+  check_patterns(a, b, where);
+  check_patterns(b, a, where);
 
   Schema result = a;
   for (const auto& [keyword, value] : b.items()) {
