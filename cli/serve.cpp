@@ -87,6 +87,9 @@ class ServeCommand : public Command {
         .type_name("F")
         .one_of({"deepseek", "none"})
         .show_default();
+    args.flag("--lenient-schemas", options_.lenient_schemas,
+              "Hold answers to JSON schemas as far as they can be held, and pass over the rest, instead of "
+              "refusing schemas that cannot be held as a whole");
     args.flag("--embeddings", options_.embeddings,
               "Serve /v1/embeddings alone, also with a model that generates text (models made for embeddings "
               "need no flag)");

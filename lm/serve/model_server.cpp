@@ -107,6 +107,7 @@ class ModelServer::Impl {
     served_ = load_served_model(dir, model_->config(), problem_);
     if (!options_.name.empty()) served_.name = options_.name;
     served_.split_thinking = options_.split_thinking;
+    served_.lenient_schemas = options_.lenient_schemas;
     speculation_.emplace(*model_, options_.speculation);
     generator_.emplace(*model_, options_.batch);
     for (const auto& [name, folder] : options_.adapters) {

@@ -45,6 +45,7 @@ struct ModelServerOptions {
   SamplingDefaults sampling;
   SpeculationOptions speculation;
   bool split_thinking = true;      ///< an answer's thinking becomes "reasoning_content"
+  bool lenient_schemas = false;    ///< schemas are held as far as they can be, and none is refused
   bool embeddings = false;         ///< vectors alone, also of a model that generates text
   std::optional<Pooling> pooling;  ///< of embeddings; else the model's own
   bool matryoshka = false;         ///< requests may shorten embeddings, whatever the model's files say

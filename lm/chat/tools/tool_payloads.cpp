@@ -147,13 +147,37 @@ std::optional<detail::ToolCallFrame> no_frame(std::string_view /*name*/, const T
   return std::nullopt;
 }
 
+std::vector<detail::ToolCallsForm> object_forms(const ToolFormat& format) {
+  const std::string middle = fmt::format(", \"{}\": ", format.arguments);
+  return {{"", "{\"name\": ", middle, "}", "", std::string(format.close)}};
+}
+
+std::vector<detail::ToolCallsForm> list_forms(const ToolFormat& format) {
+  std::vector<detail::ToolCallsForm> forms = object_forms(format);
+  forms[0].before = "[";
+  forms[0].between = ", ";
+  forms[0].after = "]" + forms[0].after;
+  return forms;
+}
+
+std::vector<detail::ToolCallsForm> named_forms(const ToolFormat& format) {
+  std::vector<detail::ToolCallsForm> forms = list_forms(format);
+  forms.push_back({"", "", "[ARGS]", "", std::string(format.open), std::string(format.close), false});
+  return forms;
+}
+
+std::vector<detail::ToolCallsForm> no_forms(const ToolFormat& /*format*/) { return {}; }
+
 /// The kinds of payloads, by the names that rows of tool_formats.cpp have for them.
 constexpr detail::ToolPayload kPayloads[] = {
-    {"call", read_json_calls, object_frame},  // {"name", "arguments"}, or several one after another
-    {"calls", read_json_calls, list_frame},   // a list of such objects, or one object
-    {"named", read_named_calls, list_frame},  // NAME[ARGS]{arguments}, or as "calls"
-    {"xml", read_xml_calls,
-     no_frame},  // <function=NAME><parameter=KEY>VALUE</parameter>...</function>, or as "call"
+    // {"name", "arguments"}, or several one after another
+    {"call", read_json_calls, object_frame, object_forms},
+    // a list of such objects, or one object
+    {"calls", read_json_calls, list_frame, list_forms},
+    // NAME[ARGS]{arguments}, or as "calls"
+    {"named", read_named_calls, list_frame, named_forms},
+    // <function=NAME><parameter=KEY>VALUE</parameter>...</function>, or as "call"
+    {"xml", read_xml_calls, no_frame, no_forms},
 };
 
 }  // namespace

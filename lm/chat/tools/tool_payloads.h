@@ -17,6 +17,17 @@ struct ToolCallFrame {
   std::string after;
 };
 
+/// Says how calls are written behind the mark that opens them; blanks may be more or fewer.
+struct ToolCallsForm {
+  std::string before;   ///< of all calls
+  std::string head;     ///< in front of a function's name
+  std::string middle;   ///< between the name and its arguments, which are JSON
+  std::string tail;     ///< behind the arguments
+  std::string between;  ///< of two calls; empty: there is one
+  std::string after;    ///< of all calls
+  bool quoted = true;   ///< names are strings of JSON
+};
+
 /// Describes one kind of payload: a row of the table in tool_payloads.cpp.
 struct ToolPayload {
   std::string_view name;  ///< ToolFormat::payload
@@ -25,6 +36,8 @@ struct ToolPayload {
   /// Writes the frame of one call of a function, whose name is given as JSON; none where the arguments are
   /// not written as JSON, so that no grammar demands a call.
   std::optional<ToolCallFrame> (*frame)(std::string_view name, const ToolFormat& format);
+  /// Lists the forms that calls may have; none where the arguments are not written as JSON.
+  std::vector<ToolCallsForm> (*forms)(const ToolFormat& format);
 };
 
 /// Finds a format's payload. Throws ValueError for a name that none has.

@@ -4,7 +4,11 @@
 
 #include "lm/serve/http/connection.h"
 #include "lm/serve/protocol/messages_request.h"
+#include "lm/serve/protocol/ollama_request.h"
+#include "lm/serve/protocol/responses_request.h"
 #include "lm/serve/service/message_writer.h"
+#include "lm/serve/service/ollama_writer.h"
+#include "lm/serve/service/response_writer.h"
 
 namespace caldera::serve {
 namespace {
@@ -71,7 +75,7 @@ class Answers::Stream {
     }
     const bool done = job_->done();
     if (done) out += writer_->end(job_->usage());
-    if (out.empty() && Clock::now() > written_ + kKeepAlive) out = ": still here\n\n";
+    if (out.empty() && Clock::now() > written_ + kKeepAlive) out = writer_->silence();
     if (!out.empty()) {
       if (!sink.write(out.data(), out.size())) return leave();
       written_ = Clock::now();
@@ -98,46 +102,102 @@ class Answers::Stream {
   Clock::time_point written_ = Clock::now();
 };
 
+/// Holds a request whose texts are being generated. Without a job the writer's answer is there already.
+struct Answers::Begun {
+  std::shared_ptr<Ticket> ticket;
+  std::shared_ptr<Job> job;
+  std::unique_ptr<AnswerWriter> writer;
+  bool streams = false;
+  std::optional<Json> known;  // the answer itself, where nothing is generated
+};
+
 void Answers::answer(Endpoint endpoint, const std::string& body, httplib::Response& response,
                      const std::shared_ptr<RequestLog>& log) {
   if (closed_) throw unavailable("the server stops");
   const Json document = parse_body(body, service_.limits().max_depth);
-  const ServeLimits& limits = service_.limits();
   if (endpoint == Endpoint::embeddings)
-    return embeddings(read_embedding_request(document, limits), response, log);
-  if (const std::optional<Json> reply = about_tokens(endpoint, document)) {
+    return embeddings(read_embedding_request(document, service_.limits()), response, log);
+  std::optional<Json> known = about_tokens(endpoint, document);
+  Begun begun;
+  if (!known) {
+    begun = begin(endpoint, document);
+    known = std::move(begun.known);
+  }
+  if (known) {
     log->status(200);
     response.status = 200;
-    response.set_content(dump(*reply), "application/json");
-    return;
-  }
-  std::shared_ptr<Ticket> ticket;
-  std::shared_ptr<Job> job;
-  CompletionOptions options;
-  const auto begin = [&](auto parsed) {
-    ticket = std::make_shared<Ticket>(metrics_, limits.max_clients);
-    options = parsed.options;
-    job = service_.start(parsed);
-  };
-  if (endpoint == Endpoint::completions)
-    begin(read_completion_request(document, limits));
-  else if (endpoint == Endpoint::chat)
-    begin(read_chat_request(document, limits));
-  else
-    begin(read_messages_request(document, limits));
-  std::unique_ptr<AnswerWriter> writer;
-  const std::string model = service_.model_name(options);
-  if (endpoint == Endpoint::messages)
-    writer = std::make_unique<MessageWriter>(model, job->usage().prompt_tokens);
-  else
-    writer = std::make_unique<CompletionWriter>(
-        make_head(model, endpoint == Endpoint::chat, options.logprobs.has_value()), job->size(),
-        options.include_usage);
-  if (options.stream) {
-    stream(response, log, std::move(job), std::move(writer), std::move(ticket));
+    response.set_content(dump(*known), "application/json");
+  } else if (begun.streams) {
+    stream(response, log, std::move(begun));
   } else {
-    whole(response, log, *job, *writer);
+    whole(response, log, begun);
   }
+}
+
+template <class Request>
+void Answers::start(const Request& request, Begun& begun) {
+  begun.ticket = std::make_shared<Ticket>(metrics_, service_.limits().max_clients);
+  begun.streams = request.options.stream;
+  begun.job = service_.start(request);
+}
+
+/// Starts a request for texts, and makes what writes its answer.
+Answers::Begun Answers::begin(Endpoint endpoint, const Json& document) {
+  const ServeLimits& limits = service_.limits();
+  Begun begun;
+  const auto completion_writer = [&](const CompletionOptions& options, bool chat) {
+    return std::make_unique<CompletionWriter>(
+        make_head(service_.model_name(options), chat, options.logprobs.has_value()), begun.job->size(),
+        options.include_usage);
+  };
+  switch (endpoint) {
+    case Endpoint::completions: {
+      const CompletionRequest request = read_completion_request(document, limits);
+      start(request, begun);
+      begun.writer = completion_writer(request.options, false);
+      break;
+    }
+    case Endpoint::messages: {
+      const ChatRequest request = read_messages_request(document, limits);
+      start(request, begun);
+      begun.writer = std::make_unique<MessageWriter>(service_.model_name(request.options),
+                                                     begun.job->usage().prompt_tokens);
+      break;
+    }
+    case Endpoint::responses: {
+      ResponsesRequest request = read_responses_request(document, limits);
+      const CompletionOptions& options = request.chat.options;
+      start(request.chat, begun);
+      begun.writer = std::make_unique<ResponseWriter>(service_.model_name(options), std::move(request.told),
+                                                      options.logprobs.has_value());
+      break;
+    }
+    case Endpoint::ollama_chat:
+    case Endpoint::ollama_generate: {
+      const OllamaRequest request = endpoint == Endpoint::ollama_chat
+                                        ? read_ollama_chat(document, limits)
+                                        : read_ollama_generate(document, limits);
+      CompletionOptions named;
+      named.model = request.model;
+      const std::string model = service_.model_name(named);
+      begun.writer = std::make_unique<OllamaWriter>(model, request.chat);
+      if (const auto* chat = std::get_if<ChatRequest>(&request.asked)) {
+        start(*chat, begun);
+      } else if (const auto* completion = std::get_if<CompletionRequest>(&request.asked)) {
+        start(*completion, begun);
+      } else {
+        if (!request.model.empty()) service_.model(request.model);
+        begun.known = ollama_loaded(model, request.chat);
+      }
+      break;
+    }
+    default: {
+      const ChatRequest request = read_chat_request(document, limits);
+      start(request, begun);
+      begun.writer = completion_writer(request.options, true);
+    }
+  }
+  return begun;
 }
 
 /// Answers what needs no model; none for another endpoint.
@@ -174,21 +234,21 @@ void Answers::embeddings(const EmbeddingRequest& parsed, httplib::Response& resp
   response.set_content(dump(reply), "application/json");
 }
 
-void Answers::stream(httplib::Response& response, const std::shared_ptr<RequestLog>& log,
-                     std::shared_ptr<Job> job, std::unique_ptr<AnswerWriter> writer,
-                     std::shared_ptr<Ticket> ticket) {
-  const auto state = std::make_shared<Stream>(cancelled_, std::move(job), std::move(writer), log,
-                                              std::move(ticket), service_.limits().request_seconds);
+void Answers::stream(httplib::Response& response, const std::shared_ptr<RequestLog>& log, Begun begun) {
+  const char* type = begun.writer->stream_type();
+  const auto state = std::make_shared<Stream>(cancelled_, std::move(begun.job), std::move(begun.writer), log,
+                                              std::move(begun.ticket), service_.limits().request_seconds);
   response.status = 200;
   log->status(200);
   response.set_header("Cache-Control", "no-cache");
   response.set_header("X-Accel-Buffering", "no");  // nginx passes events on as they come
   response.set_chunked_content_provider(
-      "text/event-stream", [state](std::size_t, httplib::DataSink& sink) { return state->send(sink); });
+      type, [state](std::size_t, httplib::DataSink& sink) { return state->send(sink); });
 }
 
-void Answers::whole(httplib::Response& response, const std::shared_ptr<RequestLog>& log, Job& job,
-                    AnswerWriter& writer) {
+void Answers::whole(httplib::Response& response, const std::shared_ptr<RequestLog>& log, Begun& begun) {
+  Job& job = *begun.job;
+  AnswerWriter& writer = *begun.writer;
   const Connection& client = Connection::current();
   const auto deadline = Clock::now() + std::chrono::seconds(service_.limits().request_seconds);
   while (!job.done()) {

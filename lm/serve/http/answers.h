@@ -17,6 +17,9 @@ enum class Endpoint : std::uint8_t {
   chat,
   completions,
   messages,
+  responses,
+  ollama_chat,
+  ollama_generate,
   count_tokens,
   embeddings,
   tokenize,
@@ -47,10 +50,12 @@ class Answers {
   void embeddings(const EmbeddingRequest& parsed, httplib::Response& response,
                   const std::shared_ptr<RequestLog>& log);
   std::optional<Json> about_tokens(Endpoint endpoint, const Json& document) const;
-  void stream(httplib::Response& response, const std::shared_ptr<RequestLog>& log, std::shared_ptr<Job> job,
-              std::unique_ptr<AnswerWriter> writer, std::shared_ptr<Ticket> ticket);
-  void whole(httplib::Response& response, const std::shared_ptr<RequestLog>& log, Job& job,
-             AnswerWriter& writer);
+  struct Begun;
+  Begun begin(Endpoint endpoint, const Json& document);
+  template <class Request>
+  void start(const Request& request, Begun& begun);
+  void stream(httplib::Response& response, const std::shared_ptr<RequestLog>& log, Begun begun);
+  void whole(httplib::Response& response, const std::shared_ptr<RequestLog>& log, Begun& begun);
 
   Service& service_;
   Metrics& metrics_;

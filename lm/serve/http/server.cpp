@@ -15,6 +15,7 @@
 #include "lm/serve/http/guard.h"
 #include "lm/serve/page.h"
 #include "lm/serve/service/message_writer.h"
+#include "lm/serve/service/ollama_writer.h"
 
 namespace caldera::serve {
 namespace {
@@ -27,6 +28,7 @@ constexpr const char* kCompletions = "/v1/completions";
 constexpr const char* kEmbeddings = "/v1/embeddings";
 constexpr const char* kModels = "/v1/models";
 constexpr const char* kMessages = "/v1/messages";
+constexpr const char* kTags = "/api/tags";
 
 /// The paths that take a body.
 constexpr std::pair<const char*, Endpoint> kPosts[] = {
@@ -35,6 +37,9 @@ constexpr std::pair<const char*, Endpoint> kPosts[] = {
     {kEmbeddings, Endpoint::embeddings},
     {kMessages, Endpoint::messages},
     {"/v1/messages/count_tokens", Endpoint::count_tokens},
+    {"/v1/responses", Endpoint::responses},
+    {"/api/chat", Endpoint::ollama_chat},
+    {"/api/generate", Endpoint::ollama_generate},
     {"/tokenize", Endpoint::tokenize},
     {"/detokenize", Endpoint::detokenize},
     {"/apply-template", Endpoint::apply_template},
@@ -45,15 +50,17 @@ void set_error(const httplib::Request& request, httplib::Response& response, con
   response.status = error.status();
   if (error.retry_after() > 0) response.set_header("Retry-After", std::to_string(error.retry_after()));
   if (error.status() == 401) response.set_header("WWW-Authenticate", "Bearer");
-  const bool is_message = request.path.starts_with(kMessages);
-  response.set_content(dump(is_message ? message_error(error) : error.json()), kJson);
+  Json body = error.json();
+  if (request.path.starts_with(kMessages)) body = message_error(error);
+  if (request.path.starts_with("/api/")) body = ollama_error(error);
+  response.set_content(dump(body), kJson);
 }
 
 // The methods of a path that there is, for the header Allow; empty for any other.
 std::string methods_of(const std::string& path) {
   if (std::ranges::any_of(kPosts, [&](const auto& post) { return path == post.first; })) return "POST";
-  const bool read = path == "/" || path == "/health" || path == "/metrics" || path == kModels ||
-                    path.starts_with(std::string(kModels) + "/");
+  const bool read = path == "/" || path == kTags || path == "/health" || path == "/metrics" ||
+                    path == kModels || path.starts_with(std::string(kModels) + "/");
   return read ? "GET, HEAD" : "";
 }
 
@@ -196,6 +203,9 @@ class HttpServer::Impl {
     });
     get(kModels, true, [this](const auto&, httplib::Response& response) {
       response.set_content(dump(service_.models()), kJson);
+    });
+    get(kTags, true, [this](const auto&, httplib::Response& response) {
+      response.set_content(dump(ollama_tags(service_.model_names(), service_.served().created)), kJson);
     });
     get("/v1/models/(.+)", true, [this](const httplib::Request& request, httplib::Response& response) {
       response.set_content(dump(service_.model(request.matches[1])), kJson);

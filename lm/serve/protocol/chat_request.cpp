@@ -142,6 +142,8 @@ ChatRequest read_chat_request(const Json& body, const ServeLimits& limits) {
   request.options = read_options(fields, limits);
   if (const auto most = fields.integer("max_completion_tokens", 1, limits.max_tokens))
     request.options.max_tokens = *most;
+  if (request.options.min_tokens > request.options.max_tokens.value_or(limits.max_tokens))
+    fields.fail("min_tokens", "must not be more than 'max_tokens'");
   const bool logprobs = fields.flag("logprobs").value_or(false);
   const auto top = fields.integer("top_logprobs", 0, 20);
   if (top && !logprobs) fields.fail("top_logprobs", "needs \"logprobs\": true");
@@ -152,9 +154,10 @@ ChatRequest read_chat_request(const Json& body, const ServeLimits& limits) {
   for (std::size_t i = 0; i < messages->size(); ++i)
     request.messages.push_back(read_message((*messages)[i], i, limits));
   read_tools(fields, limits, request);
-  if (request.options.format != OutputFormat::text && request.tool_choice > ToolChoice::automatic)
-    fields.fail("tool_choice", "demands a call, which cannot follow 'response_format' as well");
-  fields.flag("parallel_tool_calls");
+  if (!request.options.form.is_any() && request.tool_choice > ToolChoice::automatic)
+    fields.fail("tool_choice",
+                fmt::format("demands a call, which cannot follow '{}' as well", request.options.form.param));
+  request.parallel_calls = fields.flag("parallel_tool_calls").value_or(true);
   if (const Json* variables = fields.object("chat_template_kwargs")) {
     request.variables = *variables;
     for (const char* own : {"messages", "tools"})

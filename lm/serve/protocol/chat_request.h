@@ -17,6 +17,7 @@ struct ChatRequest {
   Json tools;  ///< null where there are none or none may be called
   ToolChoice tool_choice = ToolChoice::none;
   std::string tool_name;            ///< of ToolChoice::named
+  bool parallel_calls = true;       ///< more calls than one may be made in a turn
   Json variables = Json::object();  ///< "chat_template_kwargs", for the template
   bool add_generation_prompt = true;
 };

@@ -55,6 +55,13 @@ SamplingOptions read_sampling(const Fields& fields, const ServeLimits& limits) {
   options.presence_penalty = fields.number("presence_penalty", -2, 2).value_or(0);
   options.frequency_penalty = fields.number("frequency_penalty", -2, 2).value_or(0);
   options.logit_bias = read_bias(fields, limits);
+  RepeatPenalty& repeats = options.repeats;
+  repeats.multiplier = fields.number("dry_multiplier", 0, 100).value_or(0);
+  repeats.base = fields.number("dry_base", 1, 100).value_or(repeats.base);
+  repeats.allowed_length = fields.integer("dry_allowed_length", 1, kMostIds).value_or(repeats.allowed_length);
+  repeats.last = fields.integer("dry_penalty_last_n", -1, kMostIds).value_or(repeats.last);
+  options.xtc_probability = fields.number("xtc_probability", 0, 1).value_or(0);
+  options.xtc_threshold = fields.number("xtc_threshold", 0, 1).value_or(options.xtc_threshold);
   options.seed = read_seed(fields);
   return options;
 }
@@ -72,34 +79,16 @@ std::vector<std::int32_t> read_stop_ids(const Fields& fields, const ServeLimits&
   return ids;
 }
 
-// {"type": "json_schema", "json_schema": {"name", "schema", "strict"}}.
-void read_format(const Fields& fields, CompletionOptions& options) {
-  const Json* format = fields.object("response_format");
-  if (format == nullptr) return;
-  const Fields inner(*format, "response_format.");
-  const std::string type = inner.text("type").value_or("");
-  if (type == "json_object") {
-    options.format = OutputFormat::json_object;
-  } else if (type == "json_schema") {
-    const Json* wrapped = inner.object("json_schema");
-    if (wrapped == nullptr) inner.fail("json_schema", "is missing");
-    const auto schema = wrapped->find("schema");
-    if (schema == wrapped->end() || (!schema->is_object() && !schema->is_boolean()))
-      inner.fail("json_schema.schema", "must be a schema: an object, true or false");
-    options.format = OutputFormat::json_schema;
-    options.schema = *schema;
-  } else if (type != "text") {
-    inner.fail("type", "must be text, json_object or json_schema");
-  }
-}
-
 }  // namespace
 
 const std::vector<std::string_view>& option_fields() {
   static const std::vector<std::string_view> kNames{
       "model", "temperature", "top_p", "top_k", "min_p", "typical_p", "repetition_penalty",
       "presence_penalty", "frequency_penalty", "logit_bias", "seed", "max_tokens", "n", "stop",
-      "stop_token_ids", "ignore_eos", "logprobs", "stream", "stream_options", "response_format",
+      "stop_token_ids", "ignore_eos", "logprobs", "stream", "stream_options", "min_tokens", "dry_multiplier",
+      "dry_base", "dry_allowed_length", "dry_penalty_last_n", "dry_sequence_breakers", "xtc_probability",
+      "xtc_threshold", "response_format", "structured_outputs", "guided_json", "guided_regex",
+      "guided_choice", "guided_grammar", "grammar", "json_schema",
       // These say who asks, or how the answer is to be billed or kept.
       "user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key",
       "prompt_cache_retention"};
@@ -111,6 +100,10 @@ CompletionOptions read_options(const Fields& fields, const ServeLimits& limits, 
   options.model = fields.text("model").value_or("");
   options.sampling = read_sampling(fields, limits);
   options.max_tokens = fields.integer("max_tokens", least_tokens, limits.max_tokens);
+  options.min_tokens =
+      fields.integer("min_tokens", 0, options.max_tokens.value_or(limits.max_tokens)).value_or(0);
+  if (fields.has("dry_sequence_breakers"))
+    options.repeat_breakers = fields.texts("dry_sequence_breakers", limits.max_stops, limits.max_stop_bytes);
   options.choices = fields.integer("n", 1, limits.max_choices).value_or(1);
   options.stop = fields.texts("stop", limits.max_stops, limits.max_stop_bytes);
   options.stop_ids = read_stop_ids(fields, limits);
@@ -120,7 +113,7 @@ CompletionOptions read_options(const Fields& fields, const ServeLimits& limits, 
     if (!options.stream) fields.fail("stream_options", "needs \"stream\": true");
     options.include_usage = Fields(*stream, "stream_options.").flag("include_usage").value_or(false);
   }
-  read_format(fields, options);
+  options.form = read_form(fields);
   return options;
 }
 

@@ -20,10 +20,14 @@ class AnswerWriter {
   virtual void add(const Delta& delta) = 0;
   virtual Json whole(const Usage& usage) const = 0;
 
-  /// Writes the events of a stream that tell a delta, or several: a server-sent event each.
+  /// Writes the events of a stream that tell a delta, or several.
   virtual std::string events(const Delta& delta) = 0;
   /// Writes its last events.
   virtual std::string end(const Usage& usage) = 0;
+  /// Writes what says nothing, so that proxies keep a stream that was silent.
+  virtual std::string silence() const { return ": still here\n\n"; }
+  /// Names the form of a stream: server-sent events, unless it says otherwise.
+  virtual const char* stream_type() const { return "text/event-stream"; }
 
  protected:
   AnswerWriter() = default;

@@ -22,14 +22,7 @@ Json chat_token(const TokenText& token) {
 }
 
 Json chat_logprobs(const std::vector<TokenLine>& lines) {
-  Json content = Json::array();
-  for (const TokenLine& line : lines) {
-    Json entry = chat_token(line.token);
-    entry["top_logprobs"] = Json::array();
-    for (const TokenText& other : line.top) entry["top_logprobs"].push_back(chat_token(other));
-    content.push_back(std::move(entry));
-  }
-  return {{"content", std::move(content)}, {"refusal", nullptr}};
+  return {{"content", logprobs_json(lines)}, {"refusal", nullptr}};
 }
 
 /// The text of a token where there are no bytes beside it: OpenAI writes "bytes:\xe2\x82" for what is not a
@@ -76,6 +69,17 @@ Json call_json(const ToolCall& call) {
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 }  // namespace
+
+Json logprobs_json(const std::vector<TokenLine>& lines) {
+  Json content = Json::array();
+  for (const TokenLine& line : lines) {
+    Json entry = chat_token(line.token);
+    entry["top_logprobs"] = Json::array();
+    for (const TokenText& other : line.top) entry["top_logprobs"].push_back(chat_token(other));
+    content.push_back(std::move(entry));
+  }
+  return content;
+}
 
 std::string random_id() {
   static thread_local std::mt19937_64 engine{std::random_device{}()};

@@ -22,6 +22,9 @@ ReplyHead make_head(const std::string& model, bool chat, bool logprobs);
 
 Json usage_json(const Usage& usage);
 
+/// [{"token", "logprob", "bytes", "top_logprobs"}, ...].
+Json logprobs_json(const std::vector<TokenLine>& lines);
+
 /// Letters and digits that no other answer has.
 std::string random_id();
 

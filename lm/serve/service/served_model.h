@@ -24,6 +24,8 @@ struct ServedModel {
   std::map<std::string, std::string> special_tokens;
   std::optional<ToolFormat> tools;  ///< how the template writes calls; none: it is not known
   bool split_thinking = true;       ///< thinking becomes "reasoning_content", not part of the answer
+  /// Schemas are held as far as they can be; else those that cannot are refused.
+  bool lenient_schemas = false;
   /// Tokens that end a text: a chat turn's end as well.
   std::vector<std::int32_t> stop_ids;
   std::int64_t created = 0;  ///< seconds since 1970

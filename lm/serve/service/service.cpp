@@ -54,10 +54,10 @@ void check_width(const Embedder& embedder, std::int64_t width) {
 }  // namespace
 
 Service::Service(const ServedModel& model, Engine& engine, const ServeLimits& limits)
-    : model_(model), engine_(&engine), limits_(limits), constraints_(model) {}
+    : model_(model), engine_(&engine), limits_(limits), constraints_(model), breakers_(model) {}
 
 Service::Service(const ServedModel& model, Embedder& embedder, const ServeLimits& limits)
-    : model_(model), embedder_(&embedder), limits_(limits), constraints_(model) {}
+    : model_(model), embedder_(&embedder), limits_(limits), constraints_(model), breakers_(model) {}
 
 Engine& Service::engine() const {
   if (engine_ != nullptr) return *engine_;
@@ -139,8 +139,9 @@ std::shared_ptr<Job> Service::start(const ChatRequest& request) {
             first.options.thinking ? first.options.thinking->close() : std::string_view();
         if (request.tool_choice > ToolChoice::automatic)
           return constraints_.behind(mark, constraints_.tool_call(request.tools, request.tool_name));
-        if (request.options.format == OutputFormat::text) return nullptr;
-        return constraints_.behind(mark, constraints_.format(request.options));
+        if (request.options.form.is_any() && request.tool_choice == ToolChoice::automatic)
+          return constraints_.begun_calls(request.tools, first.options.thinking, request.parallel_calls);
+        return constraints_.behind(mark, constraints_.form(request.options.form));
       },
       texts);
   return Job::start(engine, *model_.tokenizer, std::move(texts));
@@ -166,12 +167,7 @@ std::shared_ptr<Job> Service::start(const CompletionRequest& request) {
     if (scores) first.request.prompt_logprobs = request.options.logprobs;
     first.request.text = text_options(model_.tokenizer, first.options);
     add_choices(
-        request.options, first,
-        [&]() -> std::shared_ptr<TokenConstraint> {
-          return request.options.format != OutputFormat::text ? constraints_.format(request.options)
-                                                              : nullptr;
-        },
-        texts);
+        request.options, first, [&] { return constraints_.form(request.options.form); }, texts);
   }
   return Job::start(engine, *model_.tokenizer, std::move(texts));
 }
@@ -193,6 +189,9 @@ GenerateRequest Service::make_request(const CompletionOptions& options,
   GenerateRequest request;
   request.prompt = std::move(prompt);
   request.sampling = options.sampling;
+  if (options.sampling.repeats.multiplier > 0)
+    request.sampling.repeats.breakers = breakers_.tokens_of(options.repeat_breakers);
+  request.min_tokens = options.min_tokens;
   request.max_tokens = std::min(options.max_tokens.value_or(context), context - size);
   if (!options.ignore_eos) request.stop_ids = model_.stop_ids;
   request.stop_ids.insert(request.stop_ids.end(), options.stop_ids.begin(), options.stop_ids.end());
@@ -274,13 +273,19 @@ Json Service::describe(const std::string& name) const {
   return entry;
 }
 
+std::vector<std::string> Service::model_names() const {
+  std::vector<std::string> names;
+  if (engine_ != nullptr) {
+    names.push_back(model_.name);
+    names.insert(names.end(), model_.adapters.begin(), model_.adapters.end());
+  }
+  if (embedder_ != nullptr) names.push_back(embedder_->name());
+  return names;
+}
+
 Json Service::models() const {
   Json list = Json::array();
-  if (engine_ != nullptr) {
-    list.push_back(describe(model_.name));
-    for (const std::string& name : model_.adapters) list.push_back(describe(name));
-  }
-  if (embedder_ != nullptr) list.push_back(describe(embedder_->name()));
+  for (const std::string& name : model_names()) list.push_back(describe(name));
   return {{"object", "list"}, {"data", std::move(list)}};
 }
 

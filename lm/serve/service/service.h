@@ -13,6 +13,7 @@
 #include "lm/serve/protocol/completion_request.h"
 #include "lm/serve/protocol/embedding_request.h"
 #include "lm/serve/protocol/token_request.h"
+#include "lm/serve/service/breaker_tokens.h"
 #include "lm/serve/service/constraints.h"
 #include "lm/serve/service/job.h"
 #include "lm/serve/service/served_model.h"
@@ -48,6 +49,8 @@ class Service {
 
   /// The name that answers carry: the one asked for.
   std::string model_name(const CompletionOptions& options) const;
+  /// Names what requests may ask for: the model, its adapters, the embedder.
+  std::vector<std::string> model_names() const;
   /// Answers of /v1/models and /v1/models/NAME. The latter throws ApiError 404.
   Json models() const;
   Json model(const std::string& name) const;
@@ -75,6 +78,7 @@ class Service {
   Embedder* embedder_ = nullptr;
   ServeLimits limits_;
   Constraints constraints_;
+  mutable BreakerTokens breakers_;
   const Speculation* speculation_ = nullptr;
 };
 

@@ -39,6 +39,30 @@ const messages = [{role: "user", content: "Hello"}];
   assert.equal(called.choices[0].message.tool_calls[0].function.name, "check");
   const runner = client.chat.completions.stream({model, messages, tools, tool_choice: "required", max_tokens: 200, seed: 3});
   assert.equal((await runner.finalChatCompletion()).choices[0].finish_reason, "tool_calls");
+  const choice = await client.chat.completions.create({model, messages, structured_outputs: {choice: ["yes", "no"]}, seed: 4});
+  assert.ok(["yes", "no"].includes(choice.choices[0].message.content));
+  // The newer API: whole, streamed, with a schema, and a call whose result goes back.
+  const response = await client.responses.create({model, input: "Hello", max_output_tokens: 20, temperature: 0});
+  assert.equal(response.output_text, whole.choices[0].message.content);
+  const events = await client.responses.create({model, input: "Hello", max_output_tokens: 20, temperature: 0, stream: true});
+  let piecewise = "", last = null;
+  for await (const event of events) {
+    if (event.type === "response.output_text.delta") piecewise += event.delta;
+    last = event;
+  }
+  assert.equal(piecewise, response.output_text);
+  assert.equal(last.type, "response.incomplete");
+  const parsed = await client.responses.parse({model, input: "Hello", max_output_tokens: 100, seed: 2,
+    text: {format: {type: "json_schema", name: "answer", schema, strict: true}}});
+  assert.equal(typeof parsed.output_parsed.ok, "boolean");
+  const functions = [{type: "function", name: "check", parameters: schema, strict: true}];
+  const talk = client.responses.stream({model, input: "Hello", tools: functions, tool_choice: "required", max_output_tokens: 200, seed: 3});
+  const made = (await talk.finalResponse()).output;
+  assert.equal(made[0].name, "check");
+  const answered = await client.responses.create({model, tools: functions, max_output_tokens: 5,
+    input: [{role: "user", content: "Hello"}, ...made, {type: "function_call_output", call_id: made[0].call_id, output: "true"}]});
+  assert.equal(answered.object, "response");
+  await assert.rejects(client.responses.create({model, input: "a", previous_response_id: "resp_1"}), OpenAI.BadRequestError);
   await assert.rejects(client.chat.completions.create({model: "other", messages}), OpenAI.NotFoundError);
   await assert.rejects(client.chat.completions.create({model, messages, temperature: -1}), OpenAI.BadRequestError);
   const other = new OpenAI({baseURL: process.argv[2] + "/v1", apiKey: "wrong", maxRetries: 0});

@@ -93,9 +93,13 @@ class FakeEngine : public serve::Engine {
     }
   }
 
-  // What ends things where that is allowed, else anything.
-  std::int32_t allowed_token(TokenConstraint& constraint) {
+  // What is to be said where that is allowed, else what ends things, else anything.
+  std::int32_t allowed_token(TokenConstraint& constraint, std::int32_t said) {
     const TokenSet allowed = constraint.allowed();
+    if (contains(allowed, said)) {
+      constraint.accept(said);
+      return said;
+    }
     std::vector<std::int32_t> ids;
     for (std::int32_t id = 0; id <= kEos; ++id)
       if (contains(allowed, id)) ids.push_back(id);
@@ -131,7 +135,7 @@ class FakeEngine : public serve::Engine {
         if (running->request.prompt_logprobs && running->said == 0) score(*running, event);
         const auto at = static_cast<std::size_t>(running->said++);
         event.id = at < running->text.size() ? static_cast<unsigned char>(running->text[at]) : kEos;
-        if (running->request.constraint) event.id = allowed_token(*running->request.constraint);
+        if (running->request.constraint) event.id = allowed_token(*running->request.constraint, *event.id);
         event.generated_tokens = running->said;
         if (running->request.logprobs) {
           event.report = TokenReport{{*event.id, -0.5}, {}};

@@ -156,10 +156,11 @@ TEST(Serve, HoldsTextsToSchemas) {
       parsed(server.client().Post(kChat, messages + R"("response_format":{"type":"json_object"}})", kJson));
   EXPECT_TRUE(Json::parse(object["choices"][0]["message"]["content"].get<std::string>()).is_object());
   const auto refused = server.client().Post(
-      kChat, messages + R"("response_format":{"type":"json_schema","json_schema":{"schema":{"not":{}}}}})",
+      kChat,
+      messages + R"("response_format":{"type":"json_schema","json_schema":{"schema":{"contains":{}}}}})",
       kJson);
   EXPECT_EQ(refused->status, 400);
-  EXPECT_NE(refused->body.find("'not' is not supported"), std::string::npos);
+  EXPECT_NE(refused->body.find("'contains' is not supported"), std::string::npos);
   // A call that is demanded is one, of the function that is named.
   const Json call = parsed(server.client().Post(
       kChat,

@@ -7,6 +7,9 @@
 #include "engine/base/error.h"
 #include "lm/chat/tools/tool_call_parser.h"
 #include "lm/chat/tools/tool_payloads.h"
+#include "lm/serve/service/constraints.h"
+#include "tests/lm/serve/fake_engine.h"
+#include "tests/lm/serve/replies.h"
 
 namespace caldera {
 namespace {
@@ -118,6 +121,93 @@ TEST(ToolFormats, APayloadThatIsNotKnownIsRefused) {
   ToolFormat format = tool_formats().front();
   format.payload = "smoke";
   EXPECT_THROW(detail::payload_of(format), ValueError);
+}
+
+// What follows the mark of a call is held to its form, what stands around calls is not.
+TEST(HeldCalls, KeepToTheirSchemasOnceTheyBegin) {
+  testing::TestServer server;
+  std::string said;
+  server.engine.reply = [&](const std::string&) { return said; };
+  const auto ask = [&](const std::string& more) {
+    const auto result = server.client().Post(
+        testing::kChat,
+        R"({"messages":[{"role":"user","content":"Hi"}],"max_tokens":900,)" + more +
+            R"("tools":[{"type":"function","function":{"name":"add","parameters":{"type":"object","properties":)"
+            R"({"a":{"type":"integer"}},"required":["a"],"additionalProperties":false,"unheard":{}}}},)"
+            R"({"type":"function","function":{"name":"none"}}]})",
+        testing::kJson);
+    EXPECT_EQ(result->status, 200) << result->body;
+    return serve::Json::parse(result->body)["choices"][0];
+  };
+  // Right ones are not changed, whatever their blanks.
+  said =
+      "One < two <tool: <tool_call>{\"name\": \"add\",\"arguments\":{\"a\":1}}</tool_call> and "
+      "<tool_call>\n{\"name\": \"none\", \"arguments\": {}}\n</tool_call>";
+  serve::Json choice = ask("");
+  EXPECT_EQ(choice["message"]["content"], "One < two <tool: and") << choice.dump();
+  ASSERT_EQ(choice["message"]["tool_calls"].size(), 2U) << choice.dump();
+  EXPECT_EQ(choice["message"]["tool_calls"][0]["function"]["arguments"], R"({"a":1})");
+  EXPECT_EQ(choice["message"]["tool_calls"][1]["function"]["name"], "none");
+  EXPECT_EQ(choice["finish_reason"], "tool_calls");
+  // Wrong names and arguments cannot be written.
+  for (const char* wrong : {"<tool_call>\n{\"name\": \"mul\", \"arguments\": {\"a\": 1}}\n</tool_call>",
+                            "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"b\": 1}}\n</tool_call>",
+                            "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": \"x\"}}\n</tool_call>",
+                            "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 1}", "<tool_call>",
+                            "<tool_call>nonsense</tool_call>"}) {
+    said = wrong;
+    choice = ask("");
+    ASSERT_GE(choice["message"]["tool_calls"].size(), 1U) << wrong << choice.dump();
+    for (const serve::Json& call : choice["message"]["tool_calls"]) {
+      const serve::Json& function = call["function"];
+      const serve::Json arguments = serve::Json::parse(function["arguments"].get<std::string>());
+      const bool right = function["name"] == "add"
+                             ? arguments["a"].is_number_integer() && arguments.size() == 1
+                             : function["name"] == "none";
+      EXPECT_TRUE(right) << wrong << call.dump();
+    }
+  }
+  // Where one is enough the text ends with it; what is thought of is no call.
+  said =
+      "<think><tool_call>why</think>a<tool_call>\n{\"name\": \"none\", \"arguments\": "
+      "{}}\n</tool_call><tool_call>";
+  choice = ask(R"("parallel_tool_calls":false,)");
+  EXPECT_EQ(choice["message"]["reasoning_content"], "<tool_call>why");
+  EXPECT_EQ(choice["message"]["tool_calls"].size(), 1U) << choice.dump();
+  said = "No call at all.";
+  EXPECT_EQ(ask("")["message"]["content"], said);
+}
+
+// Whatever form a family writes calls in, one and several are taken as they are demanded.
+TEST(HeldCalls, TakeWhatFamiliesWrite) {
+  for (const ToolFormat& format : tool_formats()) {
+    SCOPED_TRACE(format.name);
+    serve::ServedModel model = testing::byte_model();
+    model.tools = format;
+    serve::Constraints constraints(model);
+    const serve::Json tools = serve::Json::parse(
+        R"([{"type":"function","function":{"name":"add","parameters":{"type":"object","properties":{"a":{}}}}}])");
+    const auto held = constraints.begun_calls(tools, std::nullopt, true);
+    EXPECT_EQ(held == nullptr, format.open.empty() || format.payload == "xml");
+    if (held == nullptr) continue;
+    const auto frame = detail::payload_of(format).frame(R"("add")", format);
+    std::vector<std::string> texts{frame->before + R"({"a": 1})" + frame->after};
+    if (format.payload == "named")
+      texts.emplace_back("[TOOL_CALLS]add[ARGS]{\"a\": 1}[TOOL_CALLS]add[ARGS]{}");
+    if (format.payload != "call")
+      texts.emplace_back(std::string(format.open) + R"([{"name": "add", ")" + std::string(format.arguments) +
+                         R"(": {}}, {"name": "add", ")" + std::string(format.arguments) + R"(": {"a": 2}}])" +
+                         std::string(format.close));
+    for (const std::string& text : texts) {
+      const auto constraint = held->clone();
+      for (const char c : text) {
+        const std::int32_t id = static_cast<unsigned char>(c);
+        ASSERT_TRUE(contains(constraint->allowed(), id)) << text << " at " << c;
+        constraint->accept(id);
+      }
+      EXPECT_TRUE(contains(constraint->allowed(), testing::FakeEngine::kEos)) << text;
+    }
+  }
 }
 
 }  // namespace

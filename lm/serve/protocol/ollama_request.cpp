@@ -1,0 +1,152 @@
+#include "lm/serve/protocol/ollama_request.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+namespace caldera::serve {
+namespace {
+
+// Names of "options", and what they are called here.
+constexpr std::array<std::pair<const char*, const char*>, 11> kOptions{
+    {{"temperature", "temperature"},
+     {"top_k", "top_k"},
+     {"top_p", "top_p"},
+     {"min_p", "min_p"},
+     {"typical_p", "typical_p"},
+     {"seed", "seed"},
+     {"stop", "stop"},
+     {"repeat_penalty", "repetition_penalty"},
+     {"presence_penalty", "presence_penalty"},
+     {"frequency_penalty", "frequency_penalty"},
+     {"num_predict", "max_tokens"}}};
+// How a model is loaded, which happened when the server began.
+constexpr std::array<std::string_view, 12> kOfLoading{"num_ctx",    "num_batch", "num_gpu",  "main_gpu",
+                                                      "num_thread", "num_keep",  "use_mmap", "use_mlock",
+                                                      "low_vram",   "numa",      "f16_kv",   "vocab_only"};
+
+void read_options(const Fields& fields, Json& request) {
+  const Json* options = fields.object("options");
+  if (options == nullptr) return;
+  const Fields inner(*options, "options.");
+  std::vector<std::string_view> known(kOfLoading.begin(), kOfLoading.end());
+  for (const auto& [name, own] : kOptions) {
+    known.push_back(name);
+    if (const Json* value = inner.find(name)) request[own] = *value;
+  }
+  // Values that change nothing are no demand.
+  for (const auto& [name, off] : {std::pair{"mirostat", 0}, {"tfs_z", 1}, {"repeat_last_n", -1}}) {
+    known.push_back(name);
+    if (const auto value = inner.number(name, -1e9, 1e9); value && *value != off)
+      inner.fail(name, fmt::format("is not supported; leave it out, or say {}", off));
+  }
+  inner.refuse_others(known);
+  // -1 and -2 ask for as many as there is room for.
+  if (const auto most = inner.integer("num_predict", -2, 1 << 30); most && *most < 0)
+    request.erase("max_tokens");
+}
+
+void read_format(const Fields& fields, Json& request) {
+  const Json* format = fields.find("format");
+  if (format == nullptr || (format->is_string() && format->get_ref<const std::string&>().empty())) return;
+  if (format->is_string() && *format != "json") fields.fail("format", "must be json or a schema");
+  if (format->is_string())
+    request["response_format"] = {{"type", "json_object"}};
+  else if (format->is_object())
+    request["json_schema"] = *format;
+  else
+    fields.fail("format", "must be json or a schema");
+}
+
+void read_think(const Fields& fields, Json& request) {
+  const Json* think = fields.find("think");
+  if (think == nullptr) return;
+  if (think->is_boolean()) {
+    request["chat_template_kwargs"] = {{"enable_thinking", *think}};
+  } else if (think->is_string()) {
+    request["chat_template_kwargs"] = {{"enable_thinking", true}};
+    request["reasoning_effort"] = *think;
+  } else {
+    fields.fail("think", "must be true, false or how hard");
+  }
+}
+
+Json read_ollama_message(const Fields& message) {
+  Json result{{"role", message.text("role").value_or("")}, {"content", message.text("content").value_or("")}};
+  if (const Json* images = message.list("images", 1 << 20); images != nullptr && !images->empty())
+    message.fail("images", "are not read: this model reads text alone");
+  if (const auto thinking = message.text("thinking")) result["reasoning_content"] = *thinking;
+  if (const auto name = message.text("tool_name")) result["name"] = *name;
+  if (const auto id = message.text("tool_call_id")) result["tool_call_id"] = *id;
+  if (const Json* calls = message.find("tool_calls")) result["tool_calls"] = *calls;
+  return result;
+}
+
+/// What both paths have.
+Json begin_request(const Fields& fields, OllamaRequest& request) {
+  request.model = fields.text("model").value_or("");
+  // Names may end in a tag; here there is one of each.
+  constexpr std::string_view kTag = ":latest";
+  if (request.model.ends_with(kTag)) request.model.resize(request.model.size() - kTag.size());
+  request.stream = fields.flag("stream").value_or(true);
+  Json result{{"stream", request.stream}};
+  if (!request.model.empty()) result["model"] = request.model;
+  read_options(fields, result);
+  read_format(fields, result);
+  return result;
+}
+
+}  // namespace
+
+OllamaRequest read_ollama_chat(const Json& body, const ServeLimits& limits) {
+  const Fields fields(body);
+  fields.refuse_others({"model", "messages", "tools", "format", "options", "stream", "keep_alive", "think",
+                        "truncate", "shift"});
+  OllamaRequest request;
+  Json chat = begin_request(fields, request);
+  const Json* messages = fields.list("messages", limits.max_messages);
+  if (messages == nullptr || messages->empty()) return request;
+  read_think(fields, chat);
+  chat["messages"] = Json::array();
+  for (std::size_t i = 0; i < messages->size(); ++i) {
+    const std::string path = fmt::format("messages[{}]", i);
+    if (!(*messages)[i].is_object()) throw bad_request(fmt::format("'{}' must be an object", path), path);
+    chat["messages"].push_back(read_ollama_message(Fields((*messages)[i], path + ".")));
+  }
+  if (const Json* tools = fields.find("tools")) chat["tools"] = *tools;
+  request.asked = read_chat_request(chat, limits);
+  return request;
+}
+
+OllamaRequest read_ollama_generate(const Json& body, const ServeLimits& limits) {
+  const Fields fields(body);
+  fields.refuse_others({"model", "prompt", "suffix", "images", "system", "raw", "format", "options", "stream",
+                        "keep_alive", "think", "truncate", "shift"});
+  OllamaRequest request;
+  request.chat = false;
+  Json asked = begin_request(fields, request);
+  const std::string prompt = fields.text("prompt").value_or("");
+  const auto system = fields.text("system");
+  if (const auto suffix = fields.text("suffix"); suffix && !suffix->empty())
+    fields.fail("suffix", "is not supported: the model continues texts");
+  if (const Json* images = fields.list("images", 1 << 20); images != nullptr && !images->empty())
+    fields.fail("images", "are not read: this model reads text alone");
+  if (prompt.empty()) return request;
+  if (fields.flag("raw").value_or(false)) {
+    if (system) fields.fail("system", "cannot be said in a raw prompt");
+    asked["prompt"] = prompt;
+    if (!asked.contains("max_tokens")) asked["max_tokens"] = limits.max_tokens;
+    request.asked = read_completion_request(asked, limits);
+    return request;
+  }
+  read_think(fields, asked);
+  asked["messages"] = Json::array();
+  if (system) asked["messages"].push_back({{"role", "system"}, {"content", *system}});
+  asked["messages"].push_back({{"role", "user"}, {"content", prompt}});
+  request.asked = read_chat_request(asked, limits);
+  return request;
+}
+
+}  // namespace caldera::serve
