@@ -219,9 +219,9 @@ ResponsesRequest read_responses_request(const Json& body, const ServeLimits& lim
 
   ResponsesRequest request;
   request.chat = read_chat_request(chat, limits);
-  const auto told = [&](const char* name, Json otherwise) {
+  const auto told = [&](const char* name, const Json& otherwise) {
     const Json* value = fields.find(name);
-    request.told[name] = value == nullptr ? std::move(otherwise) : *value;
+    request.told[name] = value == nullptr ? otherwise : *value;
   };
   told("instructions", nullptr);
   told("max_output_tokens", nullptr);

@@ -28,7 +28,7 @@ std::vector<std::int32_t> BreakerTokens::tokens_of(const std::optional<std::vect
     all.insert(all.end(), tokens.begin(), tokens.end());
   }
   std::ranges::sort(all);
-  all.erase(std::ranges::unique(all).begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
   return all;
 }
 

@@ -75,7 +75,7 @@ Json ResponseWriter::item(bool complete) const {
           {"content", std::move(content)}};
 }
 
-std::string ResponseWriter::event(const char* type, Json data) {
+std::string ResponseWriter::event(const char* type, const Json& data) {
   Json all{{"type", type}, {"sequence_number", sequence_++}};
   all.update(data);
   return fmt::format("event: {}\n{}", type, server_event(all));

@@ -23,7 +23,7 @@ class ResponseWriter : public AnswerWriter {
  private:
   enum class Item : std::uint8_t { none, reasoning, message, call };
 
-  std::string event(const char* type, Json data);
+  std::string event(const char* type, const Json& data);
   std::string begin(const Delta& delta);
   std::string open(Item kind);
   std::string close();
