@@ -1,0 +1,75 @@
+// VectorEnvironment: several environments that step together.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "training/rl/envs/environment.h"
+
+namespace caldera::rl {
+
+/// Holds what the last step gave, a row an environment. An environment whose episode has ended has begun the
+/// next one: `observations` has its first observation, `last_observations` the one that the episode ended
+/// with (rows of the others are not changed).
+struct VectorStep {
+  std::vector<double> observations;
+  std::vector<double> last_observations;
+  std::vector<double> rewards;
+  std::vector<std::uint8_t> terminated;
+  std::vector<std::uint8_t> truncated;
+
+  bool ended(std::size_t i) const { return (terminated[i] | truncated[i]) != 0; }
+};
+
+/// Everything that its future depends on.
+struct VectorState {
+  std::vector<double> numbers;
+  std::vector<std::uint64_t> randoms;
+};
+
+/// Steps a number of environments of one kind; each has its own stream of random numbers, made of the seed
+/// and its number. One thread at a time calls it.
+class VectorEnvironment {
+ public:
+  virtual ~VectorEnvironment() = default;
+  VectorEnvironment(const VectorEnvironment&) = delete;
+  VectorEnvironment& operator=(const VectorEnvironment&) = delete;
+
+  std::int64_t count() const { return count_; }
+  const Space& observation_space() const { return observation_space_; }
+  const Space& action_space() const { return action_space_; }
+
+  /// Begins an episode in each. The streams of random numbers go on.
+  virtual void reset() = 0;
+  /// Acts in all; `actions` has a row for each. Throws ShapeError for another number of them.
+  virtual void step(std::span<const double> actions) = 0;
+  /// Returns what the last step or reset gave.
+  const VectorStep& now() const { return now_; }
+
+  virtual VectorState state() const = 0;
+  /// Goes on from what state() gave. Throws ShapeError for the state of another kind or number.
+  virtual void set_state(const VectorState& state) = 0;
+
+ protected:
+  VectorEnvironment(std::int64_t count, Space observations, Space actions);
+  void check_actions(std::span<const double> actions) const;
+
+  VectorStep now_;
+
+ private:
+  std::int64_t count_;
+  Space observation_space_, action_space_;
+};
+
+/// Makes `count` environments with a virtual call each, on up to `threads` threads: what any Environment
+/// takes. An error that one throws is thrown by the call.
+std::unique_ptr<VectorEnvironment> make_vector_environment(const EnvironmentFactory& make, std::int64_t count,
+                                                           std::uint64_t seed, int threads = 1);
+/// Makes environments by name: a classic one as BatchEnvironment, others on the calling thread.
+std::unique_ptr<VectorEnvironment> make_vector_environment(std::string_view name, std::int64_t count,
+                                                           std::uint64_t seed);
+
+}  // namespace caldera::rl
