@@ -32,6 +32,7 @@
   C(evaluate)               \
   C(embed)                  \
   C(pretrain)               \
+  C(rl)                     \
   C(finetune)               \
   C(fit)                    \
   C(fuse)                   \
@@ -53,7 +54,7 @@ constexpr int kFailed = 1;
 constexpr int kBadArguments = 2;
 
 // Part of the documented surface, not of this version: the answer is an explanation, not "unknown".
-constexpr std::array<std::string_view, 4> kLaterCommands{"pull", "rl", "scale", "train-image"};
+constexpr std::array<std::string_view, 3> kLaterCommands{"pull", "scale", "train-image"};
 
 // Errors are one line, whatever the message came from.
 std::string one_line(std::string text) {

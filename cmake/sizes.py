@@ -12,10 +12,10 @@ import os
 import subprocess
 import sys
 
-# A reader sees a folder of code at a glance; tests, golden data and documents are looked up by name.
+# A reader sees a folder of code at a glance; tests, golden data, examples and documents are looked up by name.
 MOST_UNITS = 24
 MOST_BY_NAME = 30
-BY_NAME = ("tests", "docs")
+BY_NAME = ("tests", "docs", "examples")
 MOST_LINES = 450
 
 

@@ -1,4 +1,4 @@
-// What distributions check of their parameters. Private to ops/distributions/.
+// Checks the parameters of distributions. Private to ops/distributions/.
 #pragma once
 
 #include <string_view>

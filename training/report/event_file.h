@@ -1,6 +1,6 @@
 // TensorBoard's event files: what `tensorboard --logdir` reads. Each record is a length, a checksum of it, an
 // Event in protobuf's encoding and its checksum (tensorflow/core/lib/io/record_writer.h and
-// tensorflow/core/util/event.proto). Private to training/report/.
+// tensorflow/core/util/event.proto). Private to training/.
 #pragma once
 
 #include <cstdint>

@@ -7,8 +7,7 @@
 
 #include "engine/base/error.h"
 #include "training/rl/envs/batch_environment.h"
-#include "training/rl/envs/environment.h"
-#include "training/rl/envs/vector_environment.h"
+#include "training/rl/envs/registry.h"
 
 namespace caldera::rl {
 namespace {

@@ -7,7 +7,7 @@
 
 // NOLINTBEGIN(misc-definitions-in-headers)
 
-/// What a step gives besides the state. V: double, LazyTensor or a vector of doubles; M: what comparing two
+/// Tells of a step what is not the state. V: double, LazyTensor or a vector of doubles; M: what comparing two
 /// of them gives.
 template <class V, class M>
 struct Outcome {

@@ -5,15 +5,13 @@
 #include <functional>
 #include <memory>
 #include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "training/rl/spaces/space.h"
 
 namespace caldera::rl {
 
-/// What a step gives besides the observation. An episode that `terminated` has no future; one that was
+/// Tells of a step what is no observation. An episode that `terminated` has no future; one that was
 /// `truncated` would have gone on.
 struct StepResult {
   double reward = 0;
@@ -43,16 +41,5 @@ class Environment {
 };
 
 using EnvironmentFactory = std::function<std::unique_ptr<Environment>()>;
-
-/// Makes an environment by its name in Gymnasium, with its time limit. Throws ValueError that lists the
-/// names.
-std::unique_ptr<Environment> make_environment(std::string_view name);
-/// Makes it without a time limit.
-std::unique_ptr<Environment> make_unlimited_environment(std::string_view name);
-/// Lists the names: "CartPole-v1" and the others, and what was registered.
-std::vector<std::string> environment_names();
-/// Adds an environment under a name, for make_environment() and the program. Replaces one of that name.
-/// Thread-safe.
-void register_environment(const std::string& name, EnvironmentFactory make);
 
 }  // namespace caldera::rl

@@ -6,8 +6,6 @@
 #include <exception>
 
 #include "engine/base/error.h"
-#include "training/rl/envs/batch_environment.h"
-#include "training/rl/envs/classic.h"
 
 namespace caldera::rl {
 namespace {
@@ -131,12 +129,6 @@ std::unique_ptr<VectorEnvironment> make_vector_environment(const EnvironmentFact
   }
   if (count < 1) throw ValueError(fmt::format("{} environments; at least 1", count));
   return std::make_unique<SeparateEnvironments>(std::move(all), seed, threads);
-}
-
-std::unique_ptr<VectorEnvironment> make_vector_environment(std::string_view name, std::int64_t count,
-                                                           std::uint64_t seed) {
-  if (detail::find_classic(name) != nullptr) return std::make_unique<BatchEnvironment>(name, count, seed);
-  return make_vector_environment([name = std::string(name)] { return make_environment(name); }, count, seed);
 }
 
 }  // namespace caldera::rl

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "training/rl/envs/environment.h"
@@ -68,8 +67,5 @@ class VectorEnvironment {
 /// takes. An error that one throws is thrown by the call.
 std::unique_ptr<VectorEnvironment> make_vector_environment(const EnvironmentFactory& make, std::int64_t count,
                                                            std::uint64_t seed, int threads = 1);
-/// Makes environments by name: a classic one as BatchEnvironment, others on the calling thread.
-std::unique_ptr<VectorEnvironment> make_vector_environment(std::string_view name, std::int64_t count,
-                                                           std::uint64_t seed);
 
 }  // namespace caldera::rl

@@ -16,7 +16,7 @@
 
 namespace caldera::rl {
 
-/// What a run tells after each iteration.
+/// Tells of a run after each iteration.
 struct Progress {
   std::int64_t steps = 0;  ///< done, of all environments together
   std::int64_t total = 0;  ///< that train() was asked for

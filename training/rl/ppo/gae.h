@@ -8,10 +8,10 @@
 
 namespace caldera::rl {
 
-/// What happened in a rollout of (steps, environments), as floats of that shape. `next_values` are the values
-/// of the observations that the steps led to, also where an episode ended there; `terminated` and `ended` are
-/// 1 or 0. An episode that was truncated, and the end of the rollout, are followed by that value; one that
-/// terminated by nothing.
+/// Holds what happened in a rollout of (steps, environments), as floats of that shape. `next_values` are the
+/// values of the observations that the steps led to, also where an episode ended there; `terminated` and
+/// `ended` are 1 or 0. An episode that was truncated, and the end of the rollout, are followed by that value;
+/// one that terminated by nothing.
 struct RolloutValues {
   LazyTensor rewards, values, next_values, terminated, ended;
 };

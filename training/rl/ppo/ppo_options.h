@@ -10,7 +10,7 @@
 
 namespace caldera::rl {
 
-/// Where environments run. `host`: they step on the processor, and observations and actions travel in
+/// Says where environments run. `host`: they step on the processor, and observations and actions travel in
 /// batches. `device`: a rollout is one scan on the agent's device, of classic environments as graph
 /// operations.
 enum class Placement : std::uint8_t { host, device };

@@ -25,7 +25,7 @@ struct Rollout {
   std::vector<LazyTensor> all() const;
 };
 
-/// What an iteration tells of itself, in the order of its tensor of figures.
+/// Names the figures of an iteration, in the order of its tensor of figures.
 enum class Figure : std::uint8_t {
   policy_loss,
   value_loss,
