@@ -44,7 +44,7 @@ class Qwen3MoeParts final : public DecoderParts {
     auto router = std::make_unique<Linear>(c.hidden_size, experts_.count, false, c.initializer_range,
                                            mix_seed(seed, kFirstFreeStream), device());
     return std::make_unique<ExpertLayers>(
-        std::move(router), std::move(experts), experts_.chosen,
+        std::move(router), std::move(experts), activation_of(c.hidden_act), experts_.chosen,
         experts_.scaled ? RoutingWeights::softmax_of_all_scaled : RoutingWeights::softmax_of_all);
   }
 

@@ -1,7 +1,10 @@
 // Feed-forward layers of experts: a router sends each token to some of them.
 //
-// Every expert is computed for every token, and counts with its weight, which is zero for most. That is the
-// sum that routing defines, in one plan for all inputs; it costs what a dense layer of all experts costs.
+// A model that is run and not trained computes for a token the experts that were chosen for it, and reads no
+// others, where their matrices are frozen: rows of tokens are sorted by expert, and one product multiplies
+// each run of rows with its expert's matrix (quantized_matmul_by). Else every expert is computed for every
+// token, and counts with its weight, which is zero for most: the same sum, at what a dense layer of all
+// experts costs.
 #pragma once
 
 #include <memory>
@@ -9,24 +12,31 @@
 #include <vector>
 
 #include "lm/nn/experts/expert_routing.h"
+#include "lm/nn/experts/expert_stack.h"
+#include "lm/nn/feed_forward/hidden_act.h"
 #include "lm/nn/layers/linear.h"
 
 namespace caldera {
 
-/// Experts that are layers of their own (Qwen3-MoE). Parameters "gate.weight" (experts, hidden) of the
-/// router, and "experts.0...." of each.
+/// Experts that are layers of their own (Qwen3-MoE): gated MLPs with `activation`. Parameters "gate.weight"
+/// (experts, hidden) of the router, and "experts.0...." of each.
 class ExpertLayers final : public Layer {
  public:
   ExpertLayers(std::unique_ptr<Linear> router, std::vector<std::unique_ptr<Layer>> experts,
-               std::int64_t chosen, RoutingWeights form);
+               Activation activation, std::int64_t chosen, RoutingWeights form);
 
   /// x (B, T, hidden) to the same shape.
   LazyTensor forward(const LazyTensor& x) override;
   void visit(const std::string& prefix, ParameterVisitor& visitor) override;
 
  private:
+  LazyTensor of_all(const LazyTensor& tokens);
+  LazyTensor of_chosen(const LazyTensor& tokens);
+
   std::unique_ptr<Linear> router_;
   std::vector<std::unique_ptr<Layer>> experts_;
+  ExpertStack stack_;
+  Activation activation_;
   std::int64_t chosen_;
   RoutingWeights form_;
 };
@@ -53,6 +63,8 @@ class StackedExperts final : public Layer {
 
  private:
   LazyTensor activated(const LazyTensor& gate_up) const;
+  LazyTensor of_all(const LazyTensor& tokens);
+  LazyTensor of_chosen(const LazyTensor& tokens);
 
   Sizes sizes_;
   double limit_;
