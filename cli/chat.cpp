@@ -60,8 +60,9 @@ class ChatCommand : public Command {
     sampling_options_ = {args.get("--temperature"), args.get("--top-k"), args.get("--top-p"),
                          args.get("--min-p"), args.get("--repetition-penalty")};
     declare_seed(args, sampling_.seed);
-    declare_dtype(args, dtype_);
+    declare_dtype_or_auto(args, dtype_);
     declare_activations(args, activations_);
+    declare_cache_type(args, cache_type_);
     decoding_.declare(args);
     args.option("--chat-template", template_, "A file with a chat template in place of the model's")
         .type_name("FILE");
@@ -78,7 +79,8 @@ class ChatCommand : public Command {
     const Device device = open_device();
     tokenizer_ = load_tokenizer(model_);
     const std::unique_ptr<CausalLM> model =
-        load_model(model_, adapter_, device, parse_dtype(dtype_), parse_activations(activations_));
+        load_model(model_, adapter_, device, parse_dtype(dtype_, model_, device),
+                   parse_activations(activations_), parse_cache_type(cache_type_));
     prepare(*model);
     BatchGenerator generator(*model, limits(*model));
     converse(conversation, generator);
@@ -288,8 +290,9 @@ class ChatCommand : public Command {
   std::string system_;
   std::string template_;
   std::string variables_;
-  std::string dtype_ = "f32";
+  std::string dtype_ = "auto";
   std::string activations_ = "rounded";
+  std::string cache_type_;
   std::optional<std::int64_t> max_tokens_;
   std::optional<std::int64_t> context_;
   SamplingOptions sampling_;

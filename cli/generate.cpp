@@ -69,8 +69,9 @@ class GenerateCommand : public Command {
         .show_default();
     declare_sampling(args, sampling_);
     declare_seed(args, sampling_.seed);
-    declare_dtype(args, dtype_);
+    declare_dtype_or_auto(args, dtype_);
     declare_activations(args, activations_);
+    declare_cache_type(args, cache_type_);
     decoding_.declare(args);
     add_memory_limit(args);
     args.option(
@@ -91,7 +92,8 @@ class GenerateCommand : public Command {
     const Device device = open_device();
     const std::shared_ptr<const Tokenizer> tokenizer = open_tokenizer(prompt_is_text);
     const std::unique_ptr<CausalLM> model =
-        load_model(model_, adapter_, device, parse_dtype(dtype_), parse_activations(activations_));
+        load_model(model_, adapter_, device, parse_dtype(dtype_, model_, device),
+                   parse_activations(activations_), parse_cache_type(cache_type_));
     if (prompt_is_text) prompt = tokenizer->encode(prompt_);
     if (prompt.empty()) {
       throw ValueError(
@@ -113,7 +115,8 @@ class GenerateCommand : public Command {
     const Device device = open_device();
     const std::shared_ptr<const Tokenizer> tokenizer = open_tokenizer(true);
     const std::unique_ptr<CausalLM> model =
-        load_model(model_, adapter_, device, parse_dtype(dtype_), parse_activations(activations_));
+        load_model(model_, adapter_, device, parse_dtype(dtype_, model_, device),
+                   parse_activations(activations_), parse_cache_type(cache_type_));
     GenerateRequest request;
     prepare(*model, tokenizer, request);
     const nlohmann::ordered_json answer =
@@ -215,8 +218,9 @@ class GenerateCommand : public Command {
   DecodingFlags decoding_;
   std::int64_t max_tokens_ = 100;
   SamplingOptions sampling_;
-  std::string dtype_ = "f32";
+  std::string dtype_ = "auto";
   std::string activations_ = "rounded";
+  std::string cache_type_;
   std::string logits_;
   Option prompt_option_;
 };

@@ -78,8 +78,9 @@ class ServeCommand : public Command {
         .type_name("C")
         .one_of({"auto", "none"})
         .show_default();
-    declare_dtype(args, dtype_);
+    declare_dtype_or_auto(args, dtype_);
     declare_activations(args, activations_);
+    declare_cache_type(args, cache_type_);
     speculation_.declare(args);
     args.option(
             "--reasoning-format", reasoning_,
@@ -111,8 +112,9 @@ class ServeCommand : public Command {
     if (pooling_option_.given()) options_.pooling = pooling_of(pooling_);
     options_.device = open_device();
     check_kind();
-    options_.dtype = parse_dtype(dtype_);
+    options_.dtype = parse_dtype(dtype_, model_, *options_.device);
     options_.activations = parse_activations(activations_);
+    options_.cache_type = parse_cache_type(cache_type_);
     options_.http.log = [this](const std::string& line) { note(line); };
     serve::ModelServer server(model_, options_);
     if (!server.chat_problem().empty()) note(fmt::format("no chat: {}", server.chat_problem()));
@@ -180,8 +182,9 @@ class ServeCommand : public Command {
 
   std::string model_;
   std::vector<std::string> adapters_;
-  std::string dtype_ = "f32";
+  std::string dtype_ = "auto";
   std::string activations_ = "rounded";
+  std::string cache_type_;
   SamplingOptions sampling_;
   std::vector<Option> sampling_options_;
   std::string generation_config_ = "auto";

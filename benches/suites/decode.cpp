@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "benches/case.h"
+#include "benches/suites/decode_experts.h"
 #include "benches/suites/decode_models.h"
 #include "benches/suites/suites.h"
 #include "engine/device/cpu_threads.h"
@@ -69,11 +70,17 @@ std::vector<std::int32_t> some_ids(std::int64_t count, std::int64_t vocabulary, 
   return ids;
 }
 
+/// The model, whose caches keep keys and values so from now on.
+CausalLM& with_cache(CausalLM& model, CacheType cache) {
+  model.set_cache_type(cache);
+  return model;
+}
+
 /// One text that is continued token by token, as generate() does it.
 class TokenRun {
  public:
-  TokenRun(CausalLM& model, std::int64_t context)
-      : feeder_(model, context + kWindow, true), context_(context) {
+  TokenRun(CausalLM& model, std::int64_t context, CacheType cache)
+      : feeder_(with_cache(model, cache), context + kWindow, true), context_(context) {
     if (context > 0) feeder_.feed_prompt(some_ids(context, model.config().vocab_size, 0));
   }
   /// Makes room within the window.
@@ -94,8 +101,8 @@ class TokenRun {
 /// Many texts that are continued side by side, as a server does it.
 class BatchRun {
  public:
-  BatchRun(CausalLM& model, std::int64_t context, std::int64_t batch)
-      : generator_(model, limits(context, batch)) {
+  BatchRun(CausalLM& model, std::int64_t context, CacheType cache, std::int64_t batch)
+      : generator_(with_cache(model, cache), limits(context, batch)) {
     // A text begins with one token at least.
     for (std::int64_t i = 0; i < batch; ++i)
       prompts_.push_back(some_ids(std::max<std::int64_t>(context, 1), model.config().vocab_size, i));
@@ -195,7 +202,8 @@ Case prefill_case(const Source& source, std::int64_t tokens, int threads) {
 /// Rows that differ in their threads alone share the texts.
 template <class Run, class... Extents>
 void set_run(Work& work, const std::shared_ptr<LoadedModel>& loaded, const Extents&... extents) {
-  const std::string name = fmt::format("{}", fmt::join(std::array{extents...}, "x"));
+  const std::string name =
+      fmt::format("{}", fmt::join(std::array{static_cast<std::int64_t>(extents)...}, "x"));
   if (loaded->kept_name != name) {
     loaded->kept_name.clear();
     loaded->kept.reset();
@@ -209,19 +217,24 @@ void set_run(Work& work, const std::shared_ptr<LoadedModel>& loaded, const Exten
 }
 
 /// One token of each text.
-Case token_case(const Source& source, std::int64_t context, std::int64_t batch, int threads) {
-  Case c = source.row(fmt::format("token/{}/x{}", context, batch), threads);
+Case token_case(const Source& source, std::int64_t context, std::int64_t batch, CacheType cache,
+                int threads) {
+  Case c =
+      source.row(fmt::format("token/{}/x{}{}{}", context, batch, cache == CacheType::model ? "" : "/cache-",
+                             cache == CacheType::model ? "" : name(cache)),
+                 threads);
   c.tokens = static_cast<double>(batch);
   // It has no texts side by side.
-  if (batch == 1) c.llama_bench = {{"generate", kWindow}, {"depth", context}, {"threads", threads}};
+  if (batch == 1 && cache == CacheType::model)
+    c.llama_bench = {{"generate", kWindow}, {"depth", context}, {"threads", threads}};
   c.yardstick = Yardstick::read_bandwidth;
   c.make = [=](Device device) {
     const std::shared_ptr<LoadedModel> loaded = source.store->load(*source.model, source.type, device);
     Work work;
     if (batch == 1)
-      set_run<TokenRun>(work, loaded, context);
+      set_run<TokenRun>(work, loaded, context, cache);
     else
-      set_run<BatchRun>(work, loaded, context, batch);
+      set_run<BatchRun>(work, loaded, context, cache, batch);
     work.bytes = loaded->weight_bytes;
     work.model_file = loaded->file.string();
     work.scope = std::make_shared<ThreadScope>(threads);
@@ -258,9 +271,15 @@ std::vector<Case> decode_suite() {
       for (const std::int64_t context : kContexts)
         for (const std::int64_t batch : kBatches)
           for (const int count : threads)
-            add(token_case(source, context, batch, count), context == 0 && batch == 1);
+            add(token_case(source, context, batch, CacheType::model, count), context == 0 && batch == 1);
+      for (const std::int64_t batch : kBatches)
+        for (const CacheType cache : {CacheType::f16, CacheType::q8_0})
+          for (const int count : threads)
+            if (why_no_cache(cache, model->config.head_dim).empty())
+              add(token_case(source, kContexts[1], batch, cache, count), false);
     }
   }
+  for (Case& c : expert_cases(threads)) cases.push_back(std::move(c));
   return cases;
 }
 

@@ -22,6 +22,17 @@ Option declare_dtype(Arguments& args, std::string& dtype, const std::string& hel
   return args.option("--dtype", dtype, help).type_name("T").one_of({"f32", "f16", "bf16"}).show_default();
 }
 
+Option declare_dtype_or_auto(Arguments& args, std::string& dtype) {
+  return args
+      .option(
+          "--dtype", dtype,
+          "What the model computes in; auto is what its files have, and on the CPU, where that is no faster, "
+          "f32 with matrices as the files have them")
+      .type_name("T")
+      .one_of({"auto", "f32", "f16", "bf16"})
+      .show_default();
+}
+
 Option declare_activations(Arguments& args, std::string& activations) {
   return args
       .option(
@@ -31,6 +42,16 @@ Option declare_activations(Arguments& args, std::string& activations) {
       .type_name("A")
       .one_of({"rounded", "exact"})
       .show_default();
+}
+
+Option declare_cache_type(Arguments& args, std::string& type) {
+  return args
+      .option("--cache-type", type,
+              "What keys and values of earlier tokens are kept as: f16 takes half of the memory of f32, q8_0 "
+              "(8 bits, and a scale for 32 numbers) about a quarter")
+      .type_name("T")
+      .one_of({"f32", "f16", "q8_0"})
+      .show_default("what the model computes in");
 }
 
 Option declare_seed(Arguments& args, std::uint64_t& seed, const std::string& help) {

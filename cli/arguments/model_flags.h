@@ -19,8 +19,12 @@ Option declare_adapter(Arguments& args, std::string& folder);
 /// --dtype, of three types: f32, f16, bf16.
 Option declare_dtype(Arguments& args, std::string& dtype,
                      const std::string& help = "What weights are kept and computed in");
+/// --dtype of commands that run a model: these, or auto.
+Option declare_dtype_or_auto(Arguments& args, std::string& dtype);
 /// --activations: rounded or exact.
 Option declare_activations(Arguments& args, std::string& activations);
+/// --cache-type: f32, f16 or q8_0; not given: what the model computes in.
+Option declare_cache_type(Arguments& args, std::string& type);
 /// --seed.
 Option declare_seed(Arguments& args, std::uint64_t& seed, const std::string& help = "Seed of the sampling");
 /// --pooling, of models that give embeddings.

@@ -2,11 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
+#include <map>
 
 #include "cli/arguments/usage_error.h"
+#include "engine/runtime/runtime.h"
 #include "lm/adapters/lora.h"
+#include "lm/formats/model_files.h"
 #include "lm/models/registry.h"
 
 namespace caldera::cli {
@@ -23,10 +27,14 @@ void load_weights(CausalLM& model, const std::filesystem::path& dir, const std::
 }
 
 std::unique_ptr<CausalLM> load_model(const std::filesystem::path& dir, const std::filesystem::path& adapter,
-                                     Device device, DType dtype, Activations activations) {
+                                     Device device, DType dtype, Activations activations, CacheType cache) {
   std::unique_ptr<CausalLM> model = open_model(dir, device);
+  if (const std::string_view why = why_no_cache(cache, model->config().head_dim); !why.empty())
+    throw UsageError(fmt::format("--cache-type {}: {}, and {} has {}: take f16 or f32", name(cache), why,
+                                 dir.string(), model->config().head_dim));
   load_weights(*model, dir, adapter, dtype, halves_for_inference(device));
   model->set_activations(activations);
+  model->set_cache_type(cache);
   return model;
 }
 
@@ -34,10 +42,24 @@ Activations parse_activations(const std::string& text) {
   return text == "exact" ? Activations::exact : Activations::rounded;
 }
 
+CacheType parse_cache_type(const std::string& text) { return cache_type_of(text).value_or(CacheType::model); }
+
 DType parse_dtype(const std::string& text) {
   if (text == "f16") return DType::f16;
   if (text == "bf16") return DType::bf16;
   return DType::f32;
+}
+
+DType parse_dtype(const std::string& text, const std::filesystem::path& model, Device device) {
+  if (text != "auto" || device.kind == DeviceKind::cpu) return parse_dtype(text);
+  const ModelFiles files = ModelFiles::open(model);
+  std::map<DType, std::int64_t> numbers;
+  for (const std::string& name : files.names())
+    if (const StoredWeight& weight = files.weight(name); weight.is_floating())
+      numbers[weight.natural_dtype()] += weight.shape().numel();
+  const auto most = std::ranges::max_element(numbers, {}, [](const auto& counted) { return counted.second; });
+  if (most == numbers.end() || !is_half(most->first) || !supports(device, most->first)) return DType::f32;
+  return most->first;
 }
 
 std::vector<std::int32_t> parse_ids(const std::string& text, const char* flag) {

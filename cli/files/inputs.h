@@ -21,12 +21,19 @@ void load_weights(CausalLM& model, const std::filesystem::path& dir, const std::
 /// Makes the model and reads its weights, to run it: see halves_for_inference().
 std::unique_ptr<CausalLM> load_model(const std::filesystem::path& dir, const std::filesystem::path& adapter,
                                      Device device, DType dtype = DType::f32,
-                                     Activations activations = Activations::exact);
+                                     Activations activations = Activations::exact,
+                                     CacheType cache = CacheType::model);
 
 /// "rounded" or "exact", as --activations gives it.
 Activations parse_activations(const std::string& text);
+/// "f32", "f16" or "q8_0", as --cache-type gives it; "": CacheType::model.
+CacheType parse_cache_type(const std::string& text);
 /// "f32", "f16" or "bf16", as --dtype gives it.
 DType parse_dtype(const std::string& text);
+/// Returns that, or, for "auto", the type of 16 bits that most numbers of the model's files have, where they
+/// are most of all and the device computes in it; else f32, as on the CPU. Throws FileError where the files
+/// cannot be read.
+DType parse_dtype(const std::string& text, const std::filesystem::path& model, Device device);
 
 /// "1 2 3" or "1,2,3". Throws UsageError, naming `flag`, for anything that is not a list of whole numbers,
 /// and ValueError for one that no vocabulary holds.

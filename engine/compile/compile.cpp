@@ -64,8 +64,9 @@ constexpr std::array<Pass, 15> kPasses{{
     {"grouping", Form::groups, kAlways, [](Compilation& c) { c.groups = group(*c.placement, c.fusion); }},
     {"emit", Form::plan, kAlways,
      [](Compilation& c) {
-       c.plan =
-           Emitter(*c.placement, [&](const Program& part) { return compile(part, c.options); }).run(c.groups);
+       c.plan = Emitter(*c.placement, c.traits, [&](const Program& part) {
+                  return compile(part, c.options);
+                }).run(c.groups);
        c.plan.node_count = static_cast<std::int64_t>(c.given.nodes.size());
        c.plan.arena_segment = c.arena_segment;
      }},

@@ -18,7 +18,8 @@ std::int64_t elements_touched(const Step& step, std::size_t k) {
   elements = std::min(elements, step.most_elements(k));
   // At most one element of the axis for every index.
   const std::optional<IndexedAxis> axis = step.indexed_axis(k);
-  return axis ? elements * std::min(axis->extent, step.dims[1]) : elements;
+  const std::int64_t indices = step.dims[step.is<AttentionStep>() ? step.dims.rank() - 3 : 1];
+  return axis ? elements * std::min(axis->extent, indices) : elements;
 }
 
 /// The copy of a tensor that is then written in part. Where nobody else holds the tensor, the result is given

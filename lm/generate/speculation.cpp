@@ -16,6 +16,9 @@ Speculation::Speculation(const CausalLM& model, SpeculationOptions options) : op
   model_ = load_causal_lm(options_.draft_model, model.device(), model.dtype(),
                           halves_for_inference(model.device()));
   model_->set_activations(Activations::rounded);
+  model_->set_cache_type(why_no_cache(model.cache_type(), model_->config().head_dim).empty()
+                             ? model.cache_type()
+                             : CacheType::model);
   model_->set_training(false);  // drafters that come and go leave it so
   const std::int64_t vocabulary = model_->config().vocab_size;
   if (vocabulary != model.config().vocab_size)

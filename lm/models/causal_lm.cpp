@@ -37,8 +37,13 @@ std::unique_ptr<KVCache> CausalLM::make_cache(std::int64_t capacity, std::int64_
         fmt::format("a KV cache of {} positions exceeds the {} that the model allows "
                     "(max_position_embeddings)",
                     capacity, c.max_positions()));
-  return std::make_unique<KVCache>(c.num_hidden_layers, batch, c.num_key_value_heads, capacity, c.head_dim,
-                                   dtype_, device_);
+  return std::make_unique<KVCache>(c.num_hidden_layers, batch, c.num_key_value_heads, capacity, cache_form(),
+                                   device_);
+}
+
+void CausalLM::set_cache_type(CacheType type) {
+  (void)CacheForm(type, dtype_, config().head_dim);  // says why not
+  cache_type_ = type;
 }
 
 std::vector<std::optional<std::int64_t>> CausalLM::attention_windows() const {

@@ -120,6 +120,12 @@ class CausalLM : public Module {
   /// Says whether products with quantised weights may round activations (engine/tensor/quantized_format.h),
   /// which is faster on the CPU and suits generation. Those of weights that are loaded later are exact.
   void set_activations(Activations activations);
+  /// Says how caches that are made from now on keep keys and values. Throws ValueError where heads of the
+  /// model's size cannot be kept so.
+  void set_cache_type(CacheType type);
+  CacheType cache_type() const { return cache_type_; }
+  /// Returns how caches keep them: of set_cache_type(), and of dtype().
+  CacheForm cache_form() const { return {cache_type_, dtype_, config().head_dim}; }
   Device device() const { return device_; }
 
   /// Replaces every parameter by that of a model folder or a GGUF file (see ModelFiles), and puts the model
@@ -170,6 +176,7 @@ class CausalLM : public Module {
   Weight score_;        // "score.weight"
   std::string module_;  // in files of a larger model
   DType dtype_ = DType::f32;
+  CacheType cache_type_ = CacheType::model;
 };
 
 }  // namespace caldera

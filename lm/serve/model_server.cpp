@@ -91,6 +91,7 @@ class ModelServer::Impl {
  private:
   void open_embedder(const std::filesystem::path& dir, Device device) {
     refuse(!options_.adapters.empty(), "embeddings are made without adapters");
+    refuse(options_.cache_type != CacheType::model, "embeddings are made without a cache of keys and values");
     refuse(options_.speculation.drafts(), "embeddings are made without a draft model and without look-up");
     served_ = load_served_embedder(dir);
     if (!options_.name.empty()) served_.name = options_.name;
@@ -104,6 +105,7 @@ class ModelServer::Impl {
            "pooling and shortened vectors are for models of embeddings");
     model_ = load_causal_lm(dir, device, options_.dtype, halves_for_inference(device));
     model_->set_activations(options_.activations);
+    model_->set_cache_type(options_.cache_type);
     served_ = load_served_model(dir, model_->config(), problem_);
     if (!options_.name.empty()) served_.name = options_.name;
     served_.split_thinking = options_.split_thinking;

@@ -38,8 +38,9 @@ struct ModelServerOptions {
   std::optional<Device> device;  ///< else the default one
   DType dtype = DType::f32;
   Activations activations =
-      Activations::rounded;  ///< see CausalLM::set_activations; models that embed: exact
-  std::string name;          ///< that requests call the model; "": its folder's
+      Activations::rounded;                 ///< see CausalLM::set_activations; models that embed: exact
+  CacheType cache_type = CacheType::model;  ///< see CausalLM::set_cache_type; not of models that embed
+  std::string name;                         ///< that requests call the model; "": its folder's
   /// LoRA adapters: a name, that requests call as a model, and a folder each.
   std::vector<std::pair<std::string, std::filesystem::path>> adapters;
   SamplingDefaults sampling;

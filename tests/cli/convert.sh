@@ -47,6 +47,22 @@ expect_exit 0 $convert --model "$work/base" --out "$work/half.gguf" --to gguf --
 expect_exit 0 "$CALDERA_BIN" explain --device cpu --model "$work/half.gguf" --task decode
 grep -q 'f16 matmul' "$work/stdout" || fail "no products with matrices of 16 bits are explained: $(cat "$work/stdout")"
 
+# What is computed in is f32 on the CPU unless it is asked for.
+logits "$work/auto" --dtype auto
+logits "$work/f32" --dtype f32
+logits "$work/bf16" --dtype bf16
+cmp "$work/rounded" "$work/auto" && cmp "$work/rounded" "$work/f32" || fail "auto is not f32 on the CPU"
+! cmp -s "$work/rounded" "$work/bf16" || fail "bf16 is f32"
+
+# Keys and values are kept in the type that is asked for, where heads allow it.
+logits "$work/cache32" --cache-type f32
+logits "$work/cache16" --cache-type f16
+cmp "$work/rounded" "$work/cache32" || fail "keys and values are not f32 by default"
+! cmp -s "$work/rounded" "$work/cache16" || fail "keys and values of f16 are f32"
+expect_exit 2 "$CALDERA_BIN" generate --device cpu --model "$work/q8.gguf" --prompt-ids 1 --cache-type q8_0
+expect_one_error_line
+grep -q 'multiple of 32' "$work/stderr" || fail "the error does not say why: $(cat "$work/stderr")"
+
 # Refused in one line, and nothing is left behind.
 head -c 300 "$work/m.gguf" >"$work/cut.gguf"
 expect_exit 1 "$CALDERA_BIN" generate --device cpu --model "$work/cut.gguf" --prompt-ids 1

@@ -52,6 +52,8 @@ refused generate --model m --prompt x --repetition-penalty 0
 refused generate --model m --prompt x --seed -1
 refused generate --model m --prompt x --dtype f99
 refused generate --model m --prompt x --activations f16
+refused generate --model m --prompt x --cache-type q4_0
+refused finetune --model m --data d --out "$work/x" --dtype auto
 refused convert --model m --out "$work/x"
 refused convert --model m --out "$work/x" --to onnx
 refused convert --model m --out "$work/x" --to mlx --type q8_0

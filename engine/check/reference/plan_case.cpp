@@ -140,8 +140,8 @@ Step& PlanCase::contract(DType type, const Shape& dims, std::vector<Operand> ope
 Step& PlanCase::attention(AttentionPass pass, const Shape& dims, std::vector<Operand> operands,
                           std::shared_ptr<const Kernel> score, std::shared_ptr<const Kernel> gradient) {
   Step s;
-  s.work =
-      AttentionStep{.pass = pass, .score = std::move(score), .gradient = std::move(gradient), .causal = {}};
+  s.work = AttentionStep{
+      .pass = pass, .score = std::move(score), .gradient = std::move(gradient), .causal = {}, .stored = {}};
   s.dims = dims;
   s.operands = std::move(operands);
   return add(std::move(s));

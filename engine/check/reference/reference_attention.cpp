@@ -1,4 +1,5 @@
 #include <cmath>
+#include <limits>
 
 #include "engine/check/reference/kernel_values.h"
 #include "engine/check/reference/reference_steps.h"
@@ -13,7 +14,7 @@ class Attention {
   Attention(const StepMemory& memory, const AttentionStep& step)
       : memory_(memory),
         step_(step),
-        score_{*step.score, step.pass == AttentionPass::forward ? 3U : 7U, 0, 1},
+        score_{*step.score, static_cast<std::size_t>(step.named_operands()), 0, 1},
         batch_(memory.leading_dims(4)) {
     const Point sizes = memory.trailing_dims(4);
     m_ = sizes[0];
@@ -46,6 +47,27 @@ class Attention {
   double f32_at(std::size_t operand, const Point& at) const {
     return memory_.read(operand, memory_.type(operand), at).f;
   }
+  /// Of k (operand 1, inner `d`) or v (operand 2, inner `e`), as they are stored.
+  double key_at(std::size_t operand, std::int64_t n, std::int64_t inner) {
+    const StoredKeys& stored = step_.stored;
+    const bool is_key = operand == 1;
+    std::int64_t along = 0;
+    if (stored.rows > 0) {
+      const std::int64_t row = memory_.read(3, DType::i32, at(0, n, 0, 0)).i;
+      if (row < 0 || row >= stored.rows) return std::numeric_limits<double>::quiet_NaN();
+      along = row * (is_key ? stored.key_stride : stored.value_stride);
+    }
+    const std::int64_t place = stored.blocks ? 0 : inner;
+    const std::int64_t first =
+        memory_.element(operand, at(0, n, is_key ? place : 0, is_key ? 0 : place)) + along;
+    const std::vector<std::byte>& bytes = memory_.bytes(operand);
+    if (!stored.blocks) return read_number(bytes, memory_.type(operand), first).f;
+    const auto block = static_cast<std::size_t>(first + inner / 32 * 34);
+    const std::vector<std::byte> scale(bytes.begin() + static_cast<std::ptrdiff_t>(block),
+                                       bytes.begin() + static_cast<std::ptrdiff_t>(block + 2));
+    const auto code = static_cast<std::int8_t>(bytes.at(block + 2 + static_cast<std::size_t>(inner % 32)));
+    return read_number(scale, DType::f16, 0).f * static_cast<double>(code);
+  }
   void store(std::size_t operand, const Point& at, double value) {
     memory_.write(operand, memory_.type(operand), at, floating(value));
   }
@@ -58,7 +80,10 @@ class Attention {
     for (std::int64_t m = 0; m < m_; ++m) {
       for (std::int64_t n = 0; n < n_; ++n) {
         double sum = 0;
-        for (std::int64_t d = 0; d < d_; ++d) sum += f32_at(0, at(m, n, d, 0)) * f32_at(1, at(m, n, d, 0));
+        for (std::int64_t d = 0; d < d_; ++d) {
+          const double q = f32_at(0, at(m, n, d, 0));
+          sum += q * key_at(1, n, d);
+        }
         raw_[flat(m, n)] = sum;
         const auto values = evaluate(memory_, score_, at(m, n, 0, 0), {floating(sum)});
         scores_[flat(m, n)] = output_value(score_.kernel, 0, values).f;
@@ -78,7 +103,7 @@ class Attention {
       for (std::int64_t e = 0; e < e_; ++e) {
         double mixed = 0;
         for (std::int64_t n = 0; n < n_; ++n)
-          mixed += std::exp(scores_[flat(m, n)] - largest) / sum * f32_at(2, at(m, n, 0, e));
+          mixed += std::exp(scores_[flat(m, n)] - largest) / sum * key_at(2, n, e);
         store(o, at(m, 0, 0, e), mixed);
       }
       memory_.write(o + 1, DType::f32, at(m, 0, 0, 0), floating(largest));

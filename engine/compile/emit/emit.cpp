@@ -7,8 +7,9 @@
 
 namespace caldera {
 
-Emitter::Emitter(const Placement& placement, PartCompiler compile_part)
+Emitter::Emitter(const Placement& placement, const DeviceTraits& traits, PartCompiler compile_part)
     : placement_(placement),
+      traits_(traits),
       compile_part_(std::move(compile_part)),
       buffer_(placement.program().nodes.size(), -1),
       in_place_(placement.program().nodes.size(), false) {
@@ -30,6 +31,7 @@ Emitter::Emitter(const Placement& placement, PartCompiler compile_part)
 }
 
 Plan Emitter::run(const std::vector<Group>& groups) {
+  find_stored_keys();
   for (const Group& g : groups) {
     origins_.clear();
     for (std::uint32_t i : g.members) origins_.push_back(node(i).origin);
@@ -40,6 +42,7 @@ Plan Emitter::run(const std::vector<Group>& groups) {
       continue;
     }
     const std::uint32_t i = g.other;
+    if (absorbed_[i]) continue;
     switch (node(i).op->kind) {
       case OpClass::contract:
         product(g);

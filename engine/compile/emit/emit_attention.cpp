@@ -66,7 +66,7 @@ void Emitter::add_matrix(Step& step, const Placed& p, int rows, int columns) {
 }
 
 /// q, k, v; in gradients also go, highest, total and delta.
-void Emitter::add_attention_inputs(Step& step, std::uint32_t i, bool forward) {
+StoredKeys Emitter::add_attention_inputs(Step& step, std::uint32_t i, bool forward) {
   constexpr std::array<std::pair<int, int>, 7> kPlaces{{{kQueries, kHead},
                                                         {kHead, kKeys},
                                                         {kKeys, kValue},
@@ -74,18 +74,26 @@ void Emitter::add_attention_inputs(Step& step, std::uint32_t i, bool forward) {
                                                         {kQueries, kInner},
                                                         {kQueries, kInner},
                                                         {kQueries, kInner}}};
-  // The matrices have one type, all of them: kernels of devices are made for it.
+  const auto type_of = [&](std::size_t k) { return type_in_memory(placement_.operand(i, k)); };
+  if (forward && absorbed_[placement_.operand(i, 1).root]) {
+    const Source q = placement_.operand(i, 0);
+    add_matrix(step, placed(q), kQueries, kHead);
+    return add_stored_keys(step, i);
+  }
+  // The matrices have one type, all of them: kernels of devices are made for it, but for what StoredKeys
+  // says.
   const std::size_t matrices = forward ? 3 : 4;
-  const DType type = type_in_memory(placement_.operand(i, 0));
   bool alike = true;
-  for (std::size_t k = 1; k < matrices; ++k)
-    alike = alike && type_in_memory(placement_.operand(i, k)) == type;
+  for (std::size_t k = 1; k < matrices; ++k) alike = alike && type_of(k) == type_of(0);
+  if (forward && traits_.reads_stored_keys && type_of(0) == DType::f32 && type_of(1) == type_of(2))
+    alike = true;
   for (std::size_t k = 0; k < (forward ? 3U : 7U); ++k) {
     const Source source = placement_.operand(i, k);
     const bool widened = !alike && k < matrices && type_in_memory(source) != DType::f32;
     add_matrix(step, widened ? written_out(source, DType::f32) : placed(source), kPlaces[k].first,
                kPlaces[k].second);
   }
+  return {};
 }
 
 /// The operands of a score's kernel, or its gradient's.
@@ -148,7 +156,7 @@ void Emitter::attention(std::uint32_t i) {
        {shape_of(0)[batch], shape_of(1)[batch + 1], shape_of(0)[batch + 1], shape_of(2)[batch + 1]}) {
     step.dims.push_back(extent);
   }
-  add_attention_inputs(step, i, forward);
+  work.stored = add_attention_inputs(step, i, forward);
   RegionKernel score = score_kernel(placement_, i);
   work.causal = find_causal_mask(score, shape_of(0)[batch]);
   work.score = add_attention_kernel(step, std::move(score));

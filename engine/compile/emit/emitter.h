@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -12,6 +13,7 @@
 
 #include "engine/compile/fuse/grouping.h"
 #include "engine/compile/fuse/region_kernel.h"
+#include "engine/plan/device_traits.h"
 #include "engine/plan/plan.h"
 
 namespace caldera {
@@ -21,7 +23,7 @@ using PartCompiler = std::function<std::shared_ptr<const Plan>(const Program&)>;
 
 class Emitter {
  public:
-  Emitter(const Placement& placement, PartCompiler compile_part);
+  Emitter(const Placement& placement, const DeviceTraits& traits, PartCompiler compile_part);
 
   Plan run(const std::vector<Group>& groups);
 
@@ -88,8 +90,23 @@ class Emitter {
   // ---- attention (emit_attention.cpp) ----
   void attention(std::uint32_t i);
   void add_matrix(Step& step, const Placed& p, int rows, int columns);
-  void add_attention_inputs(Step& step, std::uint32_t i, bool forward);
+  StoredKeys add_attention_inputs(Step& step, std::uint32_t i, bool forward);
   std::shared_ptr<const Kernel> add_attention_kernel(Step& step, RegionKernel built);
+  /// Says where attention finds keys or values that a root would have gathered or dequantised.
+  struct StoredRows {
+    Source table;
+    std::optional<Source> rows;  // that say which row of the table is a key's
+    bool blocks = false;
+    std::int64_t row_count = 0, columns = 0;        // of what would have been made, in one matrix
+    std::int64_t table_rows = 0, table_stride = 0;  // of the table
+    View view;      // of the table's memory, without its rows if `rows` says them
+    View row_view;  // of `rows`, in their order
+  };
+  std::optional<StoredRows> stored_rows(const Source& source, int keys, int width) const;
+  std::optional<StoredRows> stored_keys(std::uint32_t attention, std::size_t operand) const;
+  bool may_read_stored(std::uint32_t attention) const;
+  void find_stored_keys();
+  StoredKeys add_stored_keys(Step& step, std::uint32_t i);
   void add_attention_results(Step& step, std::uint32_t i, AttentionPass pass);
 
   // ---- matrix routines (emit_linalg.cpp) ----
@@ -130,10 +147,12 @@ class Emitter {
   const Program::Node& node(std::uint32_t i) const { return placement_.node(i); }
 
   const Placement& placement_;
+  const DeviceTraits& traits_;
   PartCompiler compile_part_;
   Plan plan_;
   std::vector<std::int32_t> buffer_;  // of each root, -1 while it has none
   std::vector<bool> in_place_;        // roots that were written straight into their concatenation
+  std::vector<bool> absorbed_;        // roots that attention reads as they are stored, see StoredKeys
   std::map<std::pair<std::uint32_t, std::int64_t>, std::uint32_t>
       other_;                           // further results, by root and number
   std::vector<std::uint32_t> origins_;  // of the group being emitted

@@ -68,6 +68,11 @@ void move_row_inside(Step& step) {
 /// The step with what it does to the first buffer of the change done to the second; false if that cannot be.
 bool change_layout(Step& step, const LayoutChange& change) {
   if (!step.is<RegionStep>() && !step.is<ContractStep>() && !step.is<AttentionStep>()) return false;
+  // Rows of stored keys are found by more than strides.
+  const auto* attention = step.if_a<AttentionStep>();
+  const bool stored = attention != nullptr && !attention->stored.is_plain();
+  for (std::size_t k = 1; stored && k < 3; ++k)
+    if (step.operands[k].buffer == change.from()) return false;
   std::vector<std::pair<std::size_t, LayoutChange::Mapped>> operands;
   Factors all;  // of the step's dimensions
   for (std::size_t k = 0; k < step.operands.size(); ++k) {

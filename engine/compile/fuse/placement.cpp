@@ -165,7 +165,9 @@ bool Placement::is_widening(std::uint32_t i) const {
 bool Placement::widens_stored(std::uint32_t i) const {
   if (!is_widening(i)) return false;
   const std::uint32_t root = root_[program_->inputs_of(i)[0]];
-  return (is_stored(root) || (kept_[root] && node(root).dtype == node(program_->inputs_of(i)[0]).dtype)) &&
+  // A gather writes what it moves, whoever reads it.
+  const bool kept = kept_[root] || node(root).op->kind == OpClass::gather;
+  return (is_stored(root) || (kept && node(root).dtype == node(program_->inputs_of(i)[0]).dtype)) &&
          std::find(program_->outputs.begin(), program_->outputs.end(), i) == program_->outputs.end();
 }
 

@@ -15,7 +15,7 @@ namespace {
 /// Dimensions of a step, counted from the innermost.
 enum : int { kQueries = 4, kKeys = 3, kHead = 2, kValue = 1 };
 /// The operands of a forward step that are named, and its outputs from the first one on.
-enum : std::size_t { kQ, kK, kV };
+enum : std::size_t { kQ, kK, kV, kRows };
 enum : std::size_t { kO, kHighest, kTotal };
 
 class Splitter {
@@ -61,6 +61,7 @@ class Splitter {
     const int heads = rank - kQueries - 1, queries = rank - kQueries;
     if (heads < 0 || step.dims[queries] != 1 || step.dims[heads] > kMostJoinedHeads) return;
     if (step.operands[kK].strides[heads] != 0 || step.operands[kV].strides[heads] != 0) return;
+    if (step.as<AttentionStep>().stored.rows > 0 && step.operands[kRows].strides[heads] != 0) return;
     step.as<AttentionStep>().causal.one_query = true;
     step.dims.erase(queries);
     for (Operand& operand : step.operands) operand.strides.erase(queries);
@@ -69,6 +70,7 @@ class Splitter {
   /// How many keys a part has: all of them, where splitting wins nothing.
   std::int64_t part_length(const Step& step) const {
     const std::int64_t keys = extent(step, kKeys);
+    if (!step.as<AttentionStep>().stored.is_plain()) return keys;
     if (step.dims.rank() >= kMaxRank || extent(step, kQueries) > kFewQueries || !is_alone(step)) return keys;
     std::int64_t heads = 1;
     for (int d = 0; d < step.dims.rank() - kQueries; ++d) heads *= step.dims[d];

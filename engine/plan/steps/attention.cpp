@@ -5,6 +5,7 @@
 #include "engine/plan/kernel/check_kernel.h"
 #include "engine/plan/kernel/kernel_cost.h"
 #include "engine/plan/steps/step_form.h"
+#include "engine/tensor/quantized_format.h"
 
 namespace caldera {
 namespace {
@@ -20,6 +21,12 @@ std::int64_t visible_pairs(const CausalMask& causal, std::int64_t queries, std::
   for (std::int64_t m = 0; m < queries; ++m)
     pairs += std::clamp<std::int64_t>(causal.first_hidden(m, 0, keys), 0, keys);
   return pairs;
+}
+
+/// Bytes of a row in blocks of q8_0.
+std::int64_t row_bytes(std::int64_t width) {
+  const QuantizedFacts& f = facts(QuantizedFormat::q8_0);
+  return width / f.block * f.block_bytes;
 }
 
 /// Of the kernel of a score or its gradient. Their operands are read all the while, so nothing may be written
@@ -78,6 +85,19 @@ std::int64_t AttentionStep::flops(const StepHeader& step) const {
   return flops + pairs * (pass == AttentionPass::grad_q ? 2 * d : 2 * d + 2 * e);
 }
 
+Shape AttentionStep::operand_dims(const StepHeader& step, std::size_t k) const {
+  Shape dims = step.dims;
+  if (!stored.blocks || (k != 1 && k != 2)) return dims;
+  std::int64_t& width = dims[dims.rank() - (k == 1 ? 2 : 1)];
+  width = row_bytes(width);
+  return dims;
+}
+
+std::optional<IndexedAxis> AttentionStep::indexed_axis(const StepHeader&, std::size_t k) const {
+  if (stored.rows == 0 || (k != 1 && k != 2)) return std::nullopt;
+  return IndexedAxis{stored.rows, k == 1 ? stored.key_stride : stored.value_stride};
+}
+
 void AttentionStep::check(verify::StepForm& form) const {
   const bool forward = pass == AttentionPass::forward;
   if (score == nullptr) throw Fault{"attention without a kernel"};
@@ -102,9 +122,33 @@ void AttentionStep::check(verify::StepForm& form) const {
     form.read(type, walked, needed);
   };
   const auto result = [&](DimSet walked) { form.write(form.in_memory(DType::f32), walked); };
+  // Along the row of keys that are stored in another way.
+  const auto keys = [&](int inner, DimSet width, const char* which) {
+    const DType there = form.in_memory(DType::f32);
+    if (!stored.blocks && there != type && (!forward || type != DType::f32))
+      throw Fault{"attention over matrices of several types"};
+    const std::size_t k = form.count();
+    const std::int64_t extent = form.step().dims[form.rank() - inner];
+    const DimSet along = stored.rows > 0 ? width : n | width;
+    verify::OperandForm& operand =
+        form.add(OperandRole::read, stored.blocks ? DType::u8 : there, batch | along, scores | width);
+    if (stored.rows > 0)
+      operand.indexed = {stored.rows, inner == 2 ? stored.key_stride : stored.value_stride};
+    if (!stored.blocks) return there;
+    operand.extents[form.rank() - inner] = row_bytes(extent);
+    if (extent % facts(QuantizedFormat::q8_0).block != 0) throw Fault{which};
+    if (k >= form.step().operands.size()) return DType::u8;
+    const Dims& strides = form.step().operands[k].strides;
+    if (strides.rank() == form.rank() && strides[form.rank() - inner] != 1) throw Fault{which};
+    return DType::u8;
+  };
+  if (!forward && !stored.is_plain()) throw Fault{"a gradient of attention over stored keys"};
+  if (stored.rows < 0) throw Fault{"a negative extent"};
   matrix(batch | m | d, scores | d);  // q
-  matrix(batch | n | d, scores | d);  // k
-  matrix(batch | n | e, scores | e);  // v
+  const DType of_keys = keys(2, d, "keys that are not whole blocks");
+  if (keys(1, e, "values that are not whole blocks") != of_keys)
+    throw Fault{"attention over matrices of several types"};
+  if (stored.rows > 0) form.read(DType::i32, batch | n, scores);
   if (!forward) {
     matrix(batch | m | e, scores | e);                                           // go
     for (int row = 0; row < 3; ++row) form.read(DType::f32, batch | m, scores);  // highest, total, delta
@@ -125,9 +169,9 @@ void AttentionStep::check(verify::StepForm& form) const {
       result(batch | m | d);
       break;
     case AttentionPass::grad_kv:
-      const DType of_keys = form.in_memory(DType::f32);
+      const DType of_gradient = form.in_memory(DType::f32);
       result(batch | n | d);
-      if (form.in_memory(DType::f32) != of_keys) throw Fault{"attention with results of several types"};
+      if (form.in_memory(DType::f32) != of_gradient) throw Fault{"attention with results of several types"};
       result(batch | n | e);
   }
 }

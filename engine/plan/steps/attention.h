@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,22 @@ struct CausalMask {
   }
 };
 
+/// Says how the keys and values of a forward step are stored, where they are not all at strides of their own
+/// in the type of q. Only steps for devices that say so have any of it (DeviceTraits::reads_stored_keys); k
+/// and v alone may also be f16 or bf16 next to a q of f32 then.
+struct StoredKeys {
+  /// Counts the rows of k and v where they are tables (0: they are not), without strides along N: key n is
+  /// the row that an operand more, `rows` (i32, over batch and N; after v), says. Where there is no such row,
+  /// it is NaN.
+  std::int64_t rows = 0;
+  std::int64_t key_stride = 0, value_stride = 0;  ///< elements from one row of a table to the next
+  /// k and v are u8: a row of D (E) numbers is D / 32 blocks of q8_0 (QuantizedFormat), 34 bytes each, one
+  /// after the other. Strides and offsets are in bytes.
+  bool blocks = false;
+
+  bool is_plain() const { return rows == 0 && !blocks; }
+};
+
 /// Largest head size, D or E, of an attention step: what devices hold of a row at a time.
 inline constexpr std::int64_t kMaxHeadSize = 256;
 
@@ -51,8 +68,8 @@ enum class AttentionPass : std::uint8_t {
 /// (Two numbers a row, not the logarithm of the sum: that would lose `total` beside a large maximum, as that
 /// of a row which is masked whole.)
 ///
-/// q, k, v and go are of one type, f32, f16 or bf16, and so are the outputs o, dq, or dk and dv, of a step;
-/// highest, total and delta are f32.
+/// q, k, v and go are of one type, f32, f16 or bf16, but for what StoredKeys says, and so are the outputs o,
+/// dq, or dk and dv, of a step; highest, total and delta are f32.
 ///
 /// The gradients: dP[b,m,n] = sum_e go v; dS = P * (dP - delta); `gradient` is an element-wise kernel whose
 /// input 0 is dS, input 1 the raw product (neither is an operand), and whose output is dR;
@@ -63,12 +80,15 @@ struct AttentionStep {
   std::shared_ptr<const Kernel> score;
   std::shared_ptr<const Kernel> gradient;  // null in the forward pass
   CausalMask causal;
+  StoredKeys stored;
 
   std::string_view kind() const;  // "attention", "attention_grad_q" or "attention_grad_kv"
   static std::string_view form() { return "attention"; }
   std::string name() const { return std::string(kind()); }
   int output_count() const;
-  int named_operands() const { return pass == AttentionPass::forward ? 3 : 7; }
+  int named_operands() const { return pass != AttentionPass::forward ? 7 : stored.rows > 0 ? 4 : 3; }
+  Shape operand_dims(const StepHeader& step, std::size_t k) const;
+  std::optional<IndexedAxis> indexed_axis(const StepHeader& step, std::size_t k) const;
   std::vector<StepKernel> kernels() const;
   std::int64_t flops(const StepHeader& step) const;
   void check(verify::StepForm& form) const;

@@ -82,14 +82,13 @@ std::int64_t common_text_length(std::span<const PagedRow> rows) {
 PagedForward::PagedForward(CausalLM& model, const PagingOptions& options)
     : model_(model),
       chunk_(options.chunk),
-      cache_(layer_groups(model, options), model.config().num_key_value_heads, model.config().head_dim,
-             kPagePositions, options.context, model.dtype(), model.device()),
+      cache_(layer_groups(model, options), model.config().num_key_value_heads, model.cache_form(),
+             kPagePositions, options.context, model.device()),
       store_(store_groups(cache_), kPagePositions, options.reuse) {}
 
 std::int64_t PagedForward::bytes_per_position(const CausalLM& model) {
   const ModelConfig& c = model.config();
-  return 2 * c.num_hidden_layers * c.num_key_value_heads * c.head_dim *
-         static_cast<std::int64_t>(size_of(model.dtype()));
+  return 2 * c.num_hidden_layers * c.num_key_value_heads * model.cache_form().bytes();
 }
 
 std::int64_t PagedForward::padded_length(std::int64_t length) const {

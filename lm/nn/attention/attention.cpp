@@ -74,7 +74,8 @@ LazyTensor attend(const LazyTensor& q, const LazyTensor& k, const LazyTensor& v,
     options.window = form.window;
     options.offset = to.offset;
   }
-  return scaled_dot_product_attention(q, to.keys, to.values, options);
+  // A cache may keep keys in another type.
+  return cast_like(scaled_dot_product_attention(q, to.keys, to.values, options), q);
 }
 
 AttentionHeads::AttentionHeads(const AttentionConfig& config, AttentionExtras extras)

@@ -4,22 +4,23 @@
 
 #include <algorithm>
 
-#include "ops/core/cast.h"
 #include "ops/core/slicing.h"
+#include "ops/core/views.h"
 #include "ops/shape/dynamic_slicing.h"
 
 namespace caldera {
 
 KVCache::KVCache(std::int64_t layers, std::int64_t batch, std::int64_t kv_heads, std::int64_t capacity,
-                 std::int64_t head_dim, DType dtype, Device device) {
-  if (layers < 1 || batch < 1 || kv_heads < 1 || capacity < 1 || head_dim < 1)
+                 const CacheForm& form, Device device)
+    : form_(form) {
+  if (layers < 1 || batch < 1 || kv_heads < 1 || capacity < 1 || form.head_dim() < 1)
     throw ValueError(fmt::format(
         "KVCache: layers {}, batch {}, kv_heads {}, capacity {}, head_dim {}: all must be positive", layers,
-        batch, kv_heads, capacity, head_dim));
-  const Shape shape{batch, kv_heads, capacity, head_dim};
+        batch, kv_heads, capacity, form.head_dim()));
+  const Shape shape{batch, kv_heads, capacity, form.width()};
   for (std::int64_t i = 0; i < layers; ++i) {
-    keys_.push_back(LazyTensor::zeros(shape, dtype, device));
-    values_.push_back(LazyTensor::zeros(shape, dtype, device));
+    keys_.push_back(LazyTensor::zeros(shape, form.dtype(), device));
+    values_.push_back(LazyTensor::zeros(shape, form.dtype(), device));
   }
   // Leaves from the start, so that the first decoding step has the plan of all later ones.
   eval(state());
@@ -75,6 +76,11 @@ AttendedKeys KVCache::attended(std::int64_t layer, const LazyTensor& k, const La
     keys = part(keys);
     values = part(values);
   }
+  if (form_.is_blocks()) {
+    const Shape heads{keys.shape(0) * keys.shape(1), keys.shape(2), form_.width()};
+    const Shape numbers{keys.shape(0), keys.shape(1), keys.shape(2), form_.head_dim()};
+    for (LazyTensor* x : {&keys, &values}) *x = reshape(form_.numbers(reshape(*x, heads)), numbers);
+  }
   // Also where nothing was written yet: then a call has the same plan at every position. What is behind the
   // call's own positions is masked, and left out.
   return {.keys = std::move(keys), .values = std::move(values), .mask = {}, .offset = position_ - first};
@@ -83,10 +89,11 @@ AttendedKeys KVCache::attended(std::int64_t layer, const LazyTensor& k, const La
 LazyTensor KVCache::written(const LazyTensor& buffer, const LazyTensor& update) const {
   Shape expected = buffer.shape();
   expected[2] = length_;
+  expected[3] = form_.head_dim();
   if (update.shape() != expected)
     throw ShapeError(fmt::format("KVCache: {} does not fit, the call in progress writes {}",
                                  update.shape().to_string(), expected.to_string()));
-  return dynamic_update_slice(buffer, astype(update, buffer.dtype()), {0, 0, position_, 0});
+  return dynamic_update_slice(buffer, form_.kept(update), {0, 0, position_, 0});
 }
 
 void KVCache::write(std::int64_t layer, const LazyTensor& k, const LazyTensor& v) {

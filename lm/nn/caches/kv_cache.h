@@ -7,6 +7,7 @@
 
 #include "engine/graph/lazy_tensor.h"
 #include "lm/nn/caches/attention_cache.h"
+#include "lm/nn/caches/cache_type.h"
 
 namespace caldera {
 
@@ -17,10 +18,14 @@ namespace caldera {
 /// else holds one of them (a copy of what keys() gives): that one is copied first.
 class KVCache final : public AttentionCache {
  public:
-  /// Buffers (batch, kv_heads, capacity, head_dim) of zeros. Throws ValueError for an extent that is not
+  /// Buffers (batch, kv_heads, capacity, form.width()) of zeros. Throws ValueError for an extent that is not
   /// positive.
   KVCache(std::int64_t layers, std::int64_t batch, std::int64_t kv_heads, std::int64_t capacity,
-          std::int64_t head_dim, DType dtype, Device device);
+          const CacheForm& form, Device device);
+  /// Keeps heads of `head_dim` numbers in `dtype`.
+  KVCache(std::int64_t layers, std::int64_t batch, std::int64_t kv_heads, std::int64_t capacity,
+          std::int64_t head_dim, DType dtype, Device device)
+      : KVCache(layers, batch, kv_heads, capacity, CacheForm(CacheType::model, dtype, head_dim), device) {}
 
   std::int64_t layers() const { return static_cast<std::int64_t>(keys_.size()); }
   std::int64_t batch() const { return keys_.front().shape()[0]; }
@@ -51,8 +56,8 @@ class KVCache final : public AttentionCache {
   /// Ends the call: position advances by its length.
   void finish() override;
 
-  /// The whole buffers (batch, kv_heads, capacity, head_dim); what is beyond the positions written is to be
-  /// masked.
+  /// The whole buffers (batch, kv_heads, capacity, form.width()); what is beyond the positions written is to
+  /// be masked.
   const LazyTensor& keys(std::int64_t layer) const { return keys_[static_cast<std::size_t>(layer)]; }
   const LazyTensor& values(std::int64_t layer) const { return values_[static_cast<std::size_t>(layer)]; }
 
@@ -65,6 +70,7 @@ class KVCache final : public AttentionCache {
  private:
   LazyTensor written(const LazyTensor& buffer, const LazyTensor& update) const;
 
+  CacheForm form_;
   std::vector<LazyTensor> keys_;
   std::vector<LazyTensor> values_;
   std::int64_t position_ = 0;

@@ -7,10 +7,8 @@
 
 #include "engine/runtime/runtime.h"
 #include "ops/core/arithmetic.h"
-#include "ops/core/cast.h"
 #include "ops/core/comparison.h"
 #include "ops/core/creation.h"
-#include "ops/core/gather_scatter.h"
 #include "ops/core/ranges.h"
 #include "ops/core/selection.h"
 #include "ops/core/slicing.h"
@@ -20,35 +18,35 @@
 
 namespace caldera {
 
-PagedKVCache::PagedKVCache(std::vector<PagedLayers> groups, std::int64_t kv_heads, std::int64_t head_dim,
-                           std::int64_t page_positions, std::int64_t max_positions, DType dtype,
-                           Device device)
+PagedKVCache::PagedKVCache(std::vector<PagedLayers> groups, std::int64_t kv_heads, const CacheForm& form,
+                           std::int64_t page_positions, std::int64_t max_positions, Device device)
     : groups_(std::move(groups)),
       page_positions_(page_positions),
       max_positions_(max_positions),
       device_(device),
+      form_(form),
       heads_(kv_heads) {
   std::size_t layers = 0;
   for (const PagedLayers& g : groups_) layers += g.layers.size();
-  if (layers == 0 || kv_heads < 1 || head_dim < 1 || page_positions < 2 || max_positions < 1)
+  if (layers == 0 || kv_heads < 1 || form.head_dim() < 1 || page_positions < 2 || max_positions < 1)
     throw ValueError(
         fmt::format("PagedKVCache: layers {}, kv_heads {}, head_dim {}, page_positions {}, max_positions {}: "
                     "all must be positive, and a page has two positions at least",
-                    layers, kv_heads, head_dim, page_positions, max_positions));
+                    layers, kv_heads, form.head_dim(), page_positions, max_positions));
   group_of_.assign(layers, groups_.size());
   keys_.resize(layers);
   values_.resize(layers);
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     if (groups_[g].pages < 2)
       throw ValueError(fmt::format("PagedKVCache: {} pages; two are the least", groups_[g].pages));
-    const Shape shape{groups_[g].pages * page_positions, kv_heads * head_dim};
+    const Shape shape{groups_[g].pages * page_positions, kv_heads * form.width()};
     for (const std::int64_t layer : groups_[g].layers) {
       const auto i = static_cast<std::size_t>(layer);
       if (layer < 0 || i >= layers || group_of_[i] != groups_.size())
         throw ValueError(fmt::format("PagedKVCache: layer {} is not named exactly once", layer));
       group_of_[i] = g;
-      keys_[i] = LazyTensor::zeros(shape, dtype, device);
-      values_[i] = LazyTensor::zeros(shape, dtype, device);
+      keys_[i] = LazyTensor::zeros(shape, form.dtype(), device);
+      values_[i] = LazyTensor::zeros(shape, form.dtype(), device);
     }
   }
   // Leaves from the start, so that the first call has the plan of all later ones.
@@ -105,9 +103,12 @@ void PagedKVCache::plan(const PagedCall& call) {
     const LazyTensor first = take_part(Shape{batch_, 1, 1, 1});
     const LazyTensor numbers = take_part(Shape{batch_, pages, 1});
     const auto within = static_cast<std::int32_t>(page_positions_);
-    located.rows =
+    const LazyTensor of_pages =
         reshape(numbers * within + arange(page_positions_, DType::i32, device_), Shape{batch_, keys});
     located.positions = first + arange(keys, DType::i32, device_);
+    // Behind a sequence's own positions is what another one left there: its weight is 0, but 0 * NaN is NaN.
+    const LazyTensor own = less_equal(reshape(located.positions, Shape{batch_, keys}), last_);
+    located.rows = where(own, of_pages, 0);
     located_.push_back(std::move(located));
   }
 }
@@ -133,14 +134,14 @@ AttendedKeys PagedKVCache::attended(std::int64_t layer, const LazyTensor& k, con
                                     const AttentionForm& form) {
   const auto i = static_cast<std::size_t>(layer);
   const Located& at = located_.at(group_of_.at(i));
-  const std::int64_t width = keys_[i].shape(1);
-  const Shape expected{batch_, heads_, length_, width / heads_};
+  const Shape expected{batch_, heads_, length_, form_.head_dim()};
   if (k.shape() != expected || v.shape() != expected)
     throw ShapeError(fmt::format("PagedKVCache: k {} and v {} do not fit, the call in progress writes {}",
                                  k.shape().to_string(), v.shape().to_string(), expected.to_string()));
   const auto written = [&](const LazyTensor& buffer, const LazyTensor& update) {
-    const LazyTensor rows = reshape(permute_dims(update, {0, 2, 1, 3}), Shape{batch_ * length_, width});
-    return scatter(buffer, at.slots, astype(rows, buffer.dtype()));
+    const LazyTensor rows =
+        reshape(permute_dims(form_.kept(update), {0, 2, 1, 3}), Shape{batch_ * length_, buffer.shape(1)});
+    return scatter(buffer, at.slots, rows);
   };
   LazyTensor keys = written(keys_[i], k);
   values_[i] = written(values_[i], v);
@@ -159,15 +160,11 @@ AttendedKeys PagedKVCache::attended(std::int64_t layer, const LazyTensor& k, con
   }
   const std::int64_t count = rows.shape(1);
   const auto by_head = [&](const LazyTensor& x) {
-    return permute_dims(reshape(x, Shape{batch_, count, heads_, width / heads_}), {0, 2, 1, 3});
+    return permute_dims(reshape(x, Shape{batch_, count, heads_, form_.head_dim()}), {0, 2, 1, 3});
   };
-  // Behind a sequence's own positions is what another one left there: its weight is 0, but 0 * NaN is NaN.
-  const LazyTensor own =
-      reshape(less_equal(reshape(key_positions, Shape{batch_, count}), last_), Shape{batch_, count, 1});
-  const LazyTensor own_values = where(own, take(values_[i], rows), 0.0);
   const LazyTensor query_positions = reshape(positions_, Shape{batch_, 1, length_, 1});
-  return {.keys = by_head(take(keys_[i], rows)),
-          .values = by_head(own_values),
+  return {.keys = by_head(form_.rows(keys_[i], rows)),
+          .values = by_head(form_.rows(values_[i], rows)),
           .mask = visible_by_position(query_positions, key_positions, form),
           .offset = 0,
           .sink_key = form.sinks};

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lm/nn/caches/attention_cache.h"
+#include "lm/nn/caches/cache_type.h"
 
 namespace caldera {
 
@@ -38,11 +39,11 @@ struct PagedCall {
 /// is data, so calls of the same shapes have one plan. New keys are written in place (see KVCache).
 class PagedKVCache final : public AttentionCache {
  public:
-  /// Takes 2 * kv_heads * head_dim elements for each position of each layer's pages, now. Positions are below
+  /// Takes 2 * kv_heads * form.bytes() for each position of each layer's pages, now. Positions are below
   /// `max_positions`. Throws ValueError for an extent that is not positive, or groups that do not name every
   /// layer once.
-  PagedKVCache(std::vector<PagedLayers> groups, std::int64_t kv_heads, std::int64_t head_dim,
-               std::int64_t page_positions, std::int64_t max_positions, DType dtype, Device device);
+  PagedKVCache(std::vector<PagedLayers> groups, std::int64_t kv_heads, const CacheForm& form,
+               std::int64_t page_positions, std::int64_t max_positions, Device device);
 
   const std::vector<PagedLayers>& groups() const { return groups_; }
   std::int64_t page_positions() const { return page_positions_; }
@@ -67,7 +68,7 @@ class PagedKVCache final : public AttentionCache {
   /// The data of the call, for the layers of a group.
   struct Located {
     LazyTensor slots;      // (batch * length)
-    LazyTensor rows;       // (batch, keys)
+    LazyTensor rows;       // (batch, keys): row 0, which is zeros, behind a sequence's own positions
     LazyTensor positions;  // (batch, 1, 1, keys)
   };
 
@@ -76,7 +77,8 @@ class PagedKVCache final : public AttentionCache {
   std::int64_t page_positions_;
   std::int64_t max_positions_;
   Device device_;
-  std::vector<LazyTensor> keys_;  // (rows, kv_heads * head_dim); row 0 is zeros
+  CacheForm form_;
+  std::vector<LazyTensor> keys_;  // (rows, kv_heads * form_.width()); row 0 is zeros
   std::vector<LazyTensor> values_;
   std::int64_t heads_;
   std::int64_t batch_ = 0;

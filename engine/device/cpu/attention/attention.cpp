@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "engine/device/cpu/host/openblas.h"
 #include "engine/device/cpu/host/parallel.h"
 #include "engine/device/cpu/host/scratch.h"
+#include "engine/device/cpu/quantized/quantized_ops.h"
 #include "engine/device/cpu/simd/micro_ops.h"
 
 namespace caldera::cpu {
@@ -17,6 +19,10 @@ namespace {
 /// small.
 constexpr std::int64_t kOwnBlock = 64;
 constexpr std::int64_t kOtherBlock = 512;
+/// Scores of a block where rows of keys are read one after the other, for so few queries: they fit the first
+/// cache.
+constexpr std::int64_t kInRows = 8;
+constexpr std::int64_t kRowScores = 4096;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -65,6 +71,7 @@ PreparedAttention::PreparedAttention(const Plan& plan, const Step& step, const A
   q_ = matrix(plan, step, 0, m, d);
   k_ = matrix(plan, step, 1, n, d);
   v_ = matrix(plan, step, 2, n, e);
+  set_stored(step, attention.stored);
   const std::size_t last = step.operands.size() - 1;
   if (pass_ == AttentionPass::forward) {
     out_ = matrix(plan, step, last - 2, m, e);
@@ -91,6 +98,22 @@ PreparedAttention::PreparedAttention(const Plan& plan, const Step& step, const A
     gradient_.emplace(score_kernel(step, *attention.gradient, 2, after_score, score.scalars.size()));
   }
   choose_blocks();
+}
+
+/// Says how rows of k and v are stored.
+void PreparedAttention::set_stored(const Step& step, const StoredKeys& stored) {
+  for (Matrix* x : {&k_, &v_}) {
+    x->blocks = stored.blocks;
+    x->table_rows = stored.rows;
+    x->table_stride = x == &k_ ? stored.key_stride : stored.value_stride;
+    if (stored.blocks || stored.rows > 0) x->regular = false;
+    x->in_rows = pass_ == AttentionPass::forward && takes_row_width(x->columns) && x->columns > 0 &&
+                 (x->blocks || x->column == 1);
+  }
+  if (stored.rows == 0) return;
+  const Operand& o = step.operands[3];
+  rows_ = {o.buffer, o.offset, o.strides[step.dims.rank() - 3], {}};
+  for (int i = 0; i < query_dim_; ++i) rows_.batch.push_back(o.strides[i]);
 }
 
 PreparedAttention::Matrix PreparedAttention::matrix(const Plan& plan, const Step& step, std::size_t operand,
@@ -139,7 +162,9 @@ void PreparedAttention::choose_blocks() {
   const std::int64_t own_rows = by_keys ? keys_ : queries_;
   own = std::clamp<std::int64_t>(own_rows, 1, kOwnBlock);
   // Few of the one leave room for more of the other.
-  other = std::clamp<std::int64_t>(by_keys ? queries_ : keys_, 1, kOwnBlock * kOtherBlock / own);
+  const bool in_rows = k_.in_rows && v_.in_rows && own <= kInRows;
+  other = std::clamp<std::int64_t>(by_keys ? queries_ : keys_, 1,
+                                   (in_rows ? kRowScores : kOwnBlock * kOtherBlock) / own);
   blocks_ = ceil_div(own_rows, own);
   const double points =
       static_cast<double>(batches_) * static_cast<double>(queries_) * static_cast<double>(keys_);
@@ -174,6 +199,18 @@ PreparedAttention::Place PreparedAttention::place(const RunContext& context, std
   place.q = view(q_);
   place.k = view(k_);
   place.v = view(v_);
+  if (rows_.buffer >= 0) {
+    std::int64_t first = rows_.offset, left = batch;
+    for (std::size_t d = batch_.size(); d-- > 0; left /= batch_[d])
+      first += left % batch_[d] * rows_.batch[d];
+    const auto* numbers =
+        reinterpret_cast<const std::int32_t*>(context.buffers[static_cast<std::size_t>(rows_.buffer)]) +
+        first;
+    for (Located* x : {&place.k, &place.v}) {
+      x->numbers = numbers;
+      x->number_stride = rows_.along;
+    }
+  }
   if (pass_ == AttentionPass::forward) return place;
   place.go = view(go_);
   place.highest = data(highest_);
@@ -182,9 +219,57 @@ PreparedAttention::Place PreparedAttention::place(const RunContext& context, std
   return place;
 }
 
+KeyRows PreparedAttention::key_rows(const Located& whole, std::int64_t first) {
+  const Matrix& x = *whole.matrix;
+  KeyRows rows;
+  rows.data = whole.data;
+  const std::int64_t size = static_cast<std::int64_t>(size_of(x.type));
+  rows.stride = (whole.numbers != nullptr ? x.table_stride : x.row) * size;
+  rows.form = x.blocks                ? RowForm::q8_0
+              : x.type == DType::f16  ? RowForm::f16
+              : x.type == DType::bf16 ? RowForm::bf16
+                                      : RowForm::f32;
+  rows.numbers = whole.numbers;
+  rows.number_stride = whole.number_stride;
+  rows.count = x.table_rows;
+  rows.halves = x.blocks ? half_table() : nullptr;
+  return rows.from(first);
+}
+
+MatrixView PreparedAttention::rows_of_table(const Located& whole, std::int64_t first, std::int64_t count,
+                                            float* to) {
+  const Matrix& x = *whole.matrix;
+  const KeyRows rows = key_rows(whole, first);
+  if (x.in_rows) {
+    key_row_ops().widen(rows, count, x.columns, to);
+    return {to, x.columns, 1};
+  }
+  // Rows of a width, or with strides, that vectors do not take; blocks have neither.
+  const auto size = static_cast<std::int64_t>(size_of(x.type));
+  for (std::int64_t n = 0; n < count; ++n) {
+    const std::int64_t number = rows.numbers[n * rows.number_stride];
+    float* row = to + n * x.columns;
+    if (number < 0 || number >= rows.count) {
+      std::fill_n(row, x.columns, std::numeric_limits<float>::quiet_NaN());
+      continue;
+    }
+    const std::byte* stored = rows.data + number * rows.stride;
+    const MicroFn widen = x.type == DType::f32 ? nullptr : find_cast(x.type, DType::f32);
+    for (std::int64_t c = 0; c < x.columns; ++c) {
+      const std::byte* from = stored + c * x.column * size;
+      if (widen == nullptr)
+        row[c] = *reinterpret_cast<const float*>(from);
+      else
+        widen(row + c, from, from, from, 1);
+    }
+  }
+  return {to, x.columns, 1};
+}
+
 MatrixView PreparedAttention::rows_of(const Located& whole, std::int64_t first, std::int64_t count, float* to,
                                       std::byte* line) {
   const Matrix& x = *whole.matrix;
+  if (x.blocks || whole.numbers != nullptr) return rows_of_table(whole, first, count, to);
   const std::byte* data = whole.data + first * x.row * static_cast<std::int64_t>(size_of(x.type));
   if (x.type == DType::f32) {
     const MatrixView rows{reinterpret_cast<const float*>(data), x.row, x.column};

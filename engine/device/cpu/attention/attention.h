@@ -13,6 +13,7 @@
 #include "engine/device/cpu/attention/attention_ops.h"
 #include "engine/device/cpu/attention/attention_product.h"
 #include "engine/device/cpu/attention/attention_scores.h"
+#include "engine/device/cpu/attention/key_rows.h"
 #include "engine/device/cpu/tiles/region_step.h"
 #include "engine/plan/plan.h"
 
@@ -35,7 +36,16 @@ class PreparedAttention {
     std::int64_t columns = 1;
     std::int64_t row = 0;
     std::int64_t column = 1;
-    bool regular = true;  // products take it as it is: f32 in an order that they know
+    bool regular = true;   // products take it as it is: f32 in an order that they know
+    bool in_rows = false;  // KeyRowOps take its rows
+    bool blocks = false;   // of q8_0: `row` and `offset` are in bytes
+    std::int64_t table_rows = 0, table_stride = 0;  // where rows_ says which row of a table is meant
+  };
+  /// Which rows of tables are keys: see StoredKeys.
+  struct RowNumbers {
+    std::int32_t buffer = -1;
+    std::int64_t offset = 0, along = 0;
+    std::vector<std::int64_t> batch;
   };
   /// Holds what one thread works with.
   struct Work {
@@ -56,6 +66,8 @@ class PreparedAttention {
   struct Located {
     const Matrix* matrix = nullptr;
     const std::byte* data = nullptr;
+    const std::int32_t* numbers = nullptr;  // of rows of a table
+    std::int64_t number_stride = 0;
   };
   /// The operands of one position of the batch.
   struct Place {
@@ -68,6 +80,7 @@ class PreparedAttention {
   Matrix matrix(const Plan& plan, const Step& step, std::size_t operand, int row_dim, int column_dim) const;
   ScoreKernel score_kernel(const Step& step, const Kernel& kernel, std::size_t given,
                            std::size_t first_operand, std::size_t first_scalar) const;
+  void set_stored(const Step& step, const StoredKeys& stored);
   void choose_blocks();
 
   std::int64_t element(const Matrix& x, std::int64_t batch) const;
@@ -75,6 +88,8 @@ class PreparedAttention {
   /// Rows [first, first + count) of a matrix as products take them, copied to `to` if need be.
   static MatrixView rows_of(const Located& whole, std::int64_t first, std::int64_t count, float* to,
                             std::byte* line);
+  static MatrixView rows_of_table(const Located& whole, std::int64_t first, std::int64_t count, float* to);
+  static KeyRows key_rows(const Located& whole, std::int64_t first);
   void store(const RunContext& context, const Matrix& x, std::int64_t batch, std::int64_t first,
              std::int64_t count, const float* from, std::byte* line) const;
 
@@ -82,6 +97,14 @@ class PreparedAttention {
   std::size_t lay_out(Work& work, std::byte* memory) const;
   void run_tasks(const RunContext& context, std::int64_t begin, std::int64_t end) const;
   void forward(const RunContext& context, Work& work, std::int64_t batch, std::int64_t block) const;
+  /// The raw products of a block of queries and keys, and what its weights make of the values.
+  struct KeyBlock {
+    std::int64_t queries, key, keys;
+    bool few;      // queries, so that rows are read once as they are stored
+    bool filling;  // all keys are one row of a table
+  };
+  void raw_scores(Work& work, const Place& at, const KeyBlock& block, const MatrixView& q) const;
+  void add_values(Work& work, const Place& at, const KeyBlock& block) const;
   void gradient_q(const RunContext& context, Work& work, std::int64_t batch, std::int64_t block) const;
   void gradient_kv(const RunContext& context, Work& work, std::int64_t batch, std::int64_t block) const;
   /// Takes a block of queries and keys into the sums of a gradient step.
@@ -113,6 +136,7 @@ class PreparedAttention {
   bool grouped_ = false;  // the rows are one query of several heads that share keys, not several queries
   CausalMask mask_;
   Matrix q_, k_, v_, go_, delta_;
+  RowNumbers rows_;
   Matrix highest_, total_;  // outputs of the forward step, operands of the gradients
   Matrix out_, out2_;       // o; dq; dk and dv
   std::optional<ScoreKernel> score_;

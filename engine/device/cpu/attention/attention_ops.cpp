@@ -94,6 +94,17 @@ float accumulate(float* scores, std::int64_t n, float share, SoftmaxRow& row) {
   return factor;
 }
 
+bool vanish(const float* scores, std::int64_t n, float highest) {
+  const F32 d;
+  const VF limit = splat(kExpVanishes);
+  bool all = true;
+  std::int64_t i = 0;
+  for (; all && i + lanes() <= n; i += lanes())
+    all = hn::AllTrue(d, hn::Lt(hn::Sub(hn::LoadU(d, scores + i), splat(highest)), limit));
+  for (; all && i < n; ++i) all = scores[i] - highest < kExpVanishes;
+  return all;
+}
+
 void scale(float* values, std::int64_t n, float factor) {
   const F32 d;
   std::int64_t i = 0;
@@ -121,7 +132,7 @@ void gradient(float* scores, float* products, std::int64_t n, float highest, flo
 }
 
 const AttentionOps* ops_of_target() {
-  static constexpr AttentionOps ops{accumulate, scale, gradient};
+  static constexpr AttentionOps ops{accumulate, vanish, scale, gradient};
   return &ops;
 }
 

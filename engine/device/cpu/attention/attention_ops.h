@@ -16,6 +16,8 @@ struct AttentionOps {
   /// what sums taken with the old maximum are to be multiplied by. A row that has nothing but minus infinity
   /// yet counts from 0, so that its exponentials are 0 and not NaN.
   float (*accumulate)(float* scores, std::int64_t n, float share, SoftmaxRow& row);
+  /// Whether the weights of all scores are 0 next to that of the highest one: exp(scores[i] - highest) is.
+  bool (*vanish)(const float* scores, std::int64_t n, float highest);
   /// values[i] *= factor
   void (*scale)(float* values, std::int64_t n, float factor);
   /// scores[i] = exp(scores[i] - highest) / total; products[i] = scores[i] * (products[i] - delta)

@@ -213,6 +213,11 @@ void encode_attention(Encoder& encoder, const Step& step, const AttentionStep& a
     throw DTypeError(fmt::format("{} has no kernel on {}", name(step.dtype), context.device->name()));
   if (std::max(d, e) > kMaxHeadSize)
     throw ShapeError(fmt::format("heads of {} are larger than {}", std::max(d, e), kMaxHeadSize));
+  const auto type = [&](std::size_t k) {
+    return encoder.plan.buffers[static_cast<std::size_t>(step.operands[k].buffer)].dtype;
+  };
+  if (!attention.stored.is_plain() || type(1) != type(0))
+    throw DTypeError("keys as they are stored are read on the CPU alone (DeviceTraits::reads_stored_keys)");
   const MatrixTypes types = matrix_types(encoder.plan, step);
   const AttentionBlocking b = blocking_of(context, attention, space, types.operands);
   if (b.tasks == 0) return;
