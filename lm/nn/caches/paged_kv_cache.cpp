@@ -39,7 +39,7 @@ PagedKVCache::PagedKVCache(std::vector<PagedLayers> groups, std::int64_t kv_head
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     if (groups_[g].pages < 2)
       throw ValueError(fmt::format("PagedKVCache: {} pages; two are the least", groups_[g].pages));
-    const Shape shape{groups_[g].pages * page_positions, kv_heads * form.width()};
+    const Shape shape{groups_[g].pages * kv_heads * page_positions, form.width()};
     for (const std::int64_t layer : groups_[g].layers) {
       const auto i = static_cast<std::size_t>(layer);
       if (layer < 0 || i >= layers || group_of_[i] != groups_.size())
@@ -58,6 +58,21 @@ std::int64_t PagedKVCache::bytes() const {
   for (const LazyTensor& buffer : state())
     bytes += buffer.numel() * static_cast<std::int64_t>(size_of(buffer.dtype()));
   return bytes;
+}
+
+/// The rows of slots (batch, length), (batch, heads, length): a page has the positions of one head after the
+/// other.
+std::vector<std::int32_t> PagedKVCache::rows_of_slots(std::span<const std::int32_t> slots,
+                                                      std::int64_t length) const {
+  const auto page = static_cast<std::int32_t>(page_positions_);
+  const auto heads = static_cast<std::int32_t>(heads_);
+  std::vector<std::int32_t> rows;
+  rows.reserve(slots.size() * static_cast<std::size_t>(heads_));
+  for (auto row = slots.begin(); row != slots.end(); row += length)
+    for (std::int32_t h = 0; h < heads; ++h)
+      for (auto slot = row; slot != row + length; ++slot)
+        rows.push_back(*slot < 0 ? kNoSlot : (*slot / page * heads + h) * page + *slot % page);
+  return rows;
 }
 
 void PagedKVCache::plan(const PagedCall& call) {
@@ -79,8 +94,10 @@ void PagedKVCache::plan(const PagedCall& call) {
   std::vector<std::int32_t> all = call.positions;
   for (auto row = call.positions.begin(); row != call.positions.end(); row += call.length)
     all.push_back(*std::max_element(row, row + call.length));
-  for (const PagedCall::Layers& g : call.groups)
-    for (const auto* list : {&g.slots, &g.first, &g.pages}) all.insert(all.end(), list->begin(), list->end());
+  for (const PagedCall::Layers& g : call.groups) {
+    const std::vector<std::int32_t> slots = rows_of_slots(g.slots, call.length);
+    for (const auto* list : {&slots, &g.first, &g.pages}) all.insert(all.end(), list->begin(), list->end());
+  }
   const LazyTensor data = LazyTensor::from_span(std::span<const std::int32_t>(all),
                                                 Shape{static_cast<std::int64_t>(all.size())}, device_);
   std::int64_t at = 0;
@@ -99,15 +116,18 @@ void PagedKVCache::plan(const PagedCall& call) {
     const std::int64_t pages = static_cast<std::int64_t>(g.pages.size()) / batch_;
     const std::int64_t keys = pages * page_positions_;
     Located located;
-    located.slots = take_part(Shape{batch_ * length_});
+    located.slots = take_part(Shape{batch_ * heads_ * length_});
     const LazyTensor first = take_part(Shape{batch_, 1, 1, 1});
-    const LazyTensor numbers = take_part(Shape{batch_, pages, 1});
+    const LazyTensor numbers = take_part(Shape{batch_, 1, pages, 1});
     const auto within = static_cast<std::int32_t>(page_positions_);
-    const LazyTensor of_pages =
-        reshape(numbers * within + arange(page_positions_, DType::i32, device_), Shape{batch_, keys});
+    const LazyTensor heads = reshape(arange(heads_, DType::i32, device_), Shape{heads_, 1, 1}) * within;
+    const LazyTensor of_pages = reshape(numbers * (within * static_cast<std::int32_t>(heads_)) + heads +
+                                            arange(page_positions_, DType::i32, device_),
+                                        Shape{batch_, heads_, keys});
     located.positions = first + arange(keys, DType::i32, device_);
     // Behind a sequence's own positions is what another one left there: its weight is 0, but 0 * NaN is NaN.
-    const LazyTensor own = less_equal(reshape(located.positions, Shape{batch_, keys}), last_);
+    const LazyTensor own =
+        less_equal(reshape(located.positions, Shape{batch_, 1, keys}), reshape(last_, Shape{batch_, 1, 1}));
     located.rows = where(own, of_pages, 0);
     located_.push_back(std::move(located));
   }
@@ -139,9 +159,8 @@ AttendedKeys PagedKVCache::attended(std::int64_t layer, const LazyTensor& k, con
     throw ShapeError(fmt::format("PagedKVCache: k {} and v {} do not fit, the call in progress writes {}",
                                  k.shape().to_string(), v.shape().to_string(), expected.to_string()));
   const auto written = [&](const LazyTensor& buffer, const LazyTensor& update) {
-    const LazyTensor rows =
-        reshape(permute_dims(form_.kept(update), {0, 2, 1, 3}), Shape{batch_ * length_, buffer.shape(1)});
-    return scatter(buffer, at.slots, rows);
+    return scatter(buffer, at.slots,
+                   reshape(form_.kept(update), Shape{batch_ * heads_ * length_, form_.width()}));
   };
   LazyTensor keys = written(keys_[i], k);
   values_[i] = written(values_[i], v);
@@ -158,13 +177,9 @@ AttendedKeys PagedKVCache::attended(std::int64_t layer, const LazyTensor& k, con
     rows = behind(rows);
     key_positions = behind(key_positions);
   }
-  const std::int64_t count = rows.shape(1);
-  const auto by_head = [&](const LazyTensor& x) {
-    return permute_dims(reshape(x, Shape{batch_, count, heads_, form_.head_dim()}), {0, 2, 1, 3});
-  };
   const LazyTensor query_positions = reshape(positions_, Shape{batch_, 1, length_, 1});
-  return {.keys = by_head(form_.rows(keys_[i], rows)),
-          .values = by_head(form_.rows(values_[i], rows)),
+  return {.keys = form_.rows(keys_[i], rows),
+          .values = form_.rows(values_[i], rows),
           .mask = visible_by_position(query_positions, key_positions, form),
           .offset = 0,
           .sink_key = form.sinks};

@@ -65,10 +65,12 @@ class PagedKVCache final : public AttentionCache {
   std::vector<LazyTensor> state() const;
 
  private:
+  std::vector<std::int32_t> rows_of_slots(std::span<const std::int32_t> slots, std::int64_t length) const;
+
   /// The data of the call, for the layers of a group.
   struct Located {
-    LazyTensor slots;      // (batch * length)
-    LazyTensor rows;       // (batch, keys): row 0, which is zeros, behind a sequence's own positions
+    LazyTensor slots;      // (batch * heads * length): rows
+    LazyTensor rows;       // (batch, heads, keys): row 0, which is zeros, behind a sequence's own positions
     LazyTensor positions;  // (batch, 1, 1, keys)
   };
 
@@ -78,7 +80,9 @@ class PagedKVCache final : public AttentionCache {
   std::int64_t max_positions_;
   Device device_;
   CacheForm form_;
-  std::vector<LazyTensor> keys_;  // (rows, kv_heads * form_.width()); row 0 is zeros
+  // Tables (pages * heads * positions of a page, form_.width()), so that a head's keys follow one another;
+  // row 0 is zeros.
+  std::vector<LazyTensor> keys_;
   std::vector<LazyTensor> values_;
   std::int64_t heads_;
   std::int64_t batch_ = 0;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -208,6 +209,33 @@ TEST_P(CacheTypes, ATextAttendsToWhatIsKept) {
     }
 }
 
+TEST_P(CacheTypes, ATokenAttendsToManyKeys) {
+  CALDERA_REQUIRE_DEVICE(GetParam());
+  // In parts of 1,024 on the CPU, of which the last has no key that is seen.
+  const std::int64_t positions = 2100, capacity = 4096;
+  const Doubles q = numbers_of_text(positions, kQueryHeads, 1),
+                k = numbers_of_text(positions, kCacheHeads, 2),
+                v = numbers_of_text(positions, kCacheHeads, 3);
+  for (const CacheType type : {CacheType::f32, CacheType::q8_0}) {
+    KVCache cache(1, 1, kCacheHeads, capacity, CacheForm(type, DType::f32, kHeadDim), GetParam());
+    const auto fed = [&](std::int64_t first, std::int64_t count) {
+      cache.begin(count);
+      const AttendedKeys to = cache.attended(0, part_of_text(k, kCacheHeads, first, count, GetParam()),
+                                             part_of_text(v, kCacheHeads, first, count, GetParam()), {});
+      cache.finish();
+      return to;
+    };
+    fed(0, positions - 1);
+    eval(cache.state());
+    const LazyTensor out =
+        attention_of(part_of_text(q, kQueryHeads, positions - 1, 1, GetParam()), fed(positions - 1, 1), {});
+    std::vector<LazyTensor> all = cache.state();
+    all.push_back(out);
+    eval(all);
+    expect_close(out, expected_attention(q, k, v, positions - 1, 1, type, {}), 2e-5, std::string(name(type)));
+  }
+}
+
 TEST_P(CacheTypes, TextsInPagesAttendToWhatIsKept) {
   CALDERA_REQUIRE_DEVICE(GetParam());
   // Two texts of 21 and 6 positions, whose pages of 4 are not in order, fed up to the last position and then
@@ -268,7 +296,8 @@ std::vector<std::string> step_kinds(CacheType type) {
   std::vector<LazyTensor> all = cache.state();
   all.push_back(out);
   std::vector<std::string> kinds;
-  for (const Step& step : plan_for(all)->steps) kinds.emplace_back(step.kind());
+  const std::shared_ptr<const Plan> plan = plan_for(all);
+  for (const Step& step : plan->steps) kinds.emplace_back(step.kind());
   return kinds;
 }
 

@@ -194,7 +194,8 @@ TEST(ExpertProducts, AreOneForEachKindOfMatrix) {
   const LazyTensor y = m.layer->forward(
       make_tensor(random_doubles(5 * kWide, 9), Shape{1, 5, kWide}, DType::f32, Device::cpu()));
   std::size_t products = 0;
-  for (const Step& step : plan_for({y})->steps) products += step.is<QuantizedStep>() ? 1 : 0;
+  const std::shared_ptr<const Plan> plan = plan_for({y});
+  for (const Step& step : plan->steps) products += step.is<QuantizedStep>() ? 1 : 0;
   EXPECT_EQ(products, 3U);
 }
 

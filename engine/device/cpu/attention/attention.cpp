@@ -23,6 +23,8 @@ constexpr std::int64_t kOtherBlock = 512;
 /// cache.
 constexpr std::int64_t kInRows = 8;
 constexpr std::int64_t kRowScores = 4096;
+/// Heads of all texts that threads share out evenly as they are.
+constexpr std::int64_t kManyHeads = 32;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -166,6 +168,8 @@ void PreparedAttention::choose_blocks() {
   other = std::clamp<std::int64_t>(by_keys ? queries_ : keys_, 1,
                                    (in_rows ? kRowScores : kOwnBlock * kOtherBlock) / own);
   blocks_ = ceil_div(own_rows, own);
+  if (in_rows && pass_ == AttentionPass::forward && blocks_ == 1 && batches_ < kManyHeads)
+    parts_ = std::max<std::int64_t>(ceil_div(keys_, kKeysOfPart), 1);
   const double points =
       static_cast<double>(batches_) * static_cast<double>(queries_) * static_cast<double>(keys_);
   double products = static_cast<double>(head_ + value_);
@@ -381,10 +385,57 @@ void PreparedAttention::run_tasks(const RunContext& context, std::int64_t begin,
   }
 }
 
+/// Few heads and many keys: parts of the keys side by side.
+void PreparedAttention::run_parts(const RunContext& context, double nanoseconds) const {
+  thread_local Scratch partials, scratch;
+  const std::int64_t tasks = batches_ * parts_;
+  Pieces sizes(nullptr);
+  const auto place_all = [&](Pieces& pieces) {
+    const std::int64_t rows = tasks * queries_;
+    return Partial{
+        reinterpret_cast<SoftmaxRow*>(pieces.take(static_cast<std::size_t>(rows) * sizeof(SoftmaxRow))),
+        pieces.floats(rows), pieces.floats(rows * value_)};
+  };
+  place_all(sizes);
+  Pieces pieces(partials.get(sizes.used()));
+  const Partial all = place_all(pieces);
+  const auto of_task = [&](std::int64_t task) {
+    return Partial{all.rows + task * queries_, all.highest + task * queries_,
+                   all.sum + task * queries_ * value_};
+  };
+  const auto with_work = [&](Scratch& memory, const auto& body) {
+    Work work;
+    lay_out(work, memory.get(lay_out(work, nullptr)));
+    work.score.emplace(*score_, context, work.score_memory);
+    body(work);
+  };
+  parallel_ranges(tasks, threads_for(nanoseconds, tasks), [&](std::int64_t begin, std::int64_t end) {
+    thread_local Scratch own;
+    with_work(own, [&](Work& work) {
+      for (std::int64_t task = begin; task < end; ++task) {
+        work.score->seek(task / parts_);
+        forward_part(context, work, task / parts_, task % parts_, of_task(task));
+      }
+    });
+  });
+  with_work(scratch, [&](Work& work) {
+    for (std::int64_t batch = 0; batch < batches_; ++batch) {
+      work.score->seek(batch);
+      join_parts(context, work, batch, of_task(batch * parts_));
+    }
+  });
+}
+
 void PreparedAttention::run(const RunContext& context) const {
   const std::int64_t tasks = batches_ * blocks_;
   if (tasks == 0) return;
-  const int threads = threads_for(nanoseconds_, tasks);
+  // Of the keys that one query does not see, nothing is computed.
+  const double seen = queries_ > 1 && !grouped_ ? 1
+                                                : static_cast<double>(visible_keys(causal(context), 1)) /
+                                                      static_cast<double>(std::max<std::int64_t>(keys_, 1));
+  const double nanoseconds = nanoseconds_ * (pass_ == AttentionPass::forward ? seen : 1);
+  if (parts_ > 1) return run_parts(context, nanoseconds);
+  const int threads = threads_for(nanoseconds, tasks);
   std::optional<BlasThreads> inside;  // a team of threads calls OpenBLAS from each, on that thread alone
   if (threads == 1 && !in_parallel()) inside.emplace(1);
   parallel_ranges(tasks, threads,

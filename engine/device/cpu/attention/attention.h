@@ -102,6 +102,7 @@ class PreparedAttention {
     std::int64_t queries, key, keys;
     bool few;      // queries, so that rows are read once as they are stored
     bool filling;  // all keys are one row of a table
+    bool add;      // to what keys before have left
   };
   void raw_scores(Work& work, const Place& at, const KeyBlock& block, const MatrixView& q) const;
   void add_values(Work& work, const Place& at, const KeyBlock& block) const;
@@ -121,6 +122,36 @@ class PreparedAttention {
     std::int64_t offset = 0;  // keys n > m + offset
   };
   Causal causal(const RunContext& context) const;
+  /// Holds what is the same for all keys that a block of queries walks along.
+  struct Walk {
+    Causal mask;
+    MatrixView q;
+    std::int64_t first = 0, queries = 0;  // of the block
+    std::int64_t visible = 0;             // keys from here on are masked
+    std::int64_t filled = 0;              // keys from here on are all one row of a table
+    bool few = false;
+    float share = 1;
+  };
+  Walk walk_of(const RunContext& context, Work& work, const Place& at, std::int64_t block) const;
+  /// Whether masked keys have no weight in any row.
+  static bool hides(const Walk& walk, const SoftmaxRow* rows);
+  /// Takes keys [begin, end) into work.rows and work.sum.
+  void take_in(Work& work, const Place& at, const Walk& walk, std::int64_t begin, std::int64_t end) const;
+  void give_out(const RunContext& context, std::int64_t batch, const Walk& walk, SoftmaxRow* rows, float* sum,
+                std::byte* line) const;
+  /// Holds what parts of the keys leave: rows (parts, queries), their maxima, and sums (parts, queries,
+  /// values).
+  struct Partial {
+    SoftmaxRow* rows;
+    float* highest;
+    float* sum;
+  };
+  void forward_part(const RunContext& context, Work& work, std::int64_t batch, std::int64_t part,
+                    const Partial& to) const;
+  void join_parts(const RunContext& context, Work& work, std::int64_t batch, const Partial& all) const;
+  void run_parts(const RunContext& context, double nanoseconds) const;
+  /// The keys of a part: as many for any number of threads, so that results are the same.
+  static constexpr std::int64_t kKeysOfPart = 1024;
   /// The keys that some query before `query_end` may look at.
   std::int64_t visible_keys(const Causal& causal, std::int64_t query_end) const;
   /// Whether masked keys have no weight for the query, in a gradient step.
@@ -141,6 +172,7 @@ class PreparedAttention {
   Matrix out_, out2_;       // o; dq; dk and dv
   std::optional<ScoreKernel> score_;
   std::optional<ScoreKernel> gradient_;
+  std::int64_t parts_ = 1;  // of the keys, that tasks take apart from one another
   double nanoseconds_ = 0;
 };
 

@@ -1,3 +1,5 @@
+#include <hwy/cache_control.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -157,13 +159,32 @@ HWY_INLINE void dots_of_four(const float* q, std::int64_t q_row, const std::byte
   for (int m = 0; m < kQueries; ++m) store_sums(d, sums[m], scores + m * leading);
 }
 
+/// Keys from one that is read to one that is asked for, where rows are apart: no processor foresees them.
+constexpr std::int64_t kKeysAhead = 16;
+constexpr std::int64_t kLine = 64;
+
+/// Asks for the bytes [first, last) of the row of a key ahead of n.
+HWY_INLINE void ask_ahead(const KeyRows& rows, std::int64_t n, std::int64_t keys, std::int64_t first,
+                          std::int64_t last) {
+  const std::byte* row = rows.at(std::min(n + kKeysAhead, keys - 1));
+  for (std::int64_t at = first; at < last; at += kLine) hwy::Prefetch(row + at);
+}
+
+template <RowForm kForm>
+constexpr std::int64_t bytes_of(std::int64_t numbers) {
+  return kForm == RowForm::q8_0 ? numbers / kBlock * kBlockBytes : numbers * (kForm == RowForm::f32 ? 4 : 2);
+}
+
 template <class D, RowForm kForm>
 void dots(const float* q, std::int64_t q_row, std::int64_t queries, const KeyRows& rows, std::int64_t keys,
           std::int64_t width, float* scores, std::int64_t leading) {
+  const bool apart_rows = rows.numbers != nullptr || rows.stride != bytes_of<kForm>(width);
   for (std::int64_t n = 0; n < keys; n += kKeysTogether) {
     const std::int64_t few = std::min<std::int64_t>(keys - n, kKeysTogether);
     const std::byte* at[kKeysTogether];
     for (std::int64_t i = 0; i < kKeysTogether; ++i) at[i] = rows.at(n + std::min(i, few - 1));
+    for (std::int64_t i = 0; apart_rows && i < kKeysTogether; ++i)
+      ask_ahead(rows, n + i, keys, 0, bytes_of<kForm>(width));
     float last[kQueriesTogether * kKeysTogether];
     for (std::int64_t m = 0; m < queries;) {
       const float* query = q + m * q_row;
@@ -205,6 +226,7 @@ HWY_INLINE void mix_part(const float* weights, std::int64_t leading, const KeyRo
   constexpr int kSteps = std::max(1, kChains / (kQueries * kVectors));
   constexpr int kEach = kQueries * kVectors;
   constexpr std::int64_t kUnit = unit_of<D, kForm>();
+  const bool apart_rows = rows.numbers != nullptr || rows.stride != bytes_of<kForm>(width);
   const std::int64_t lanes = lanes_of(d);
   V all[kSteps * kEach];
   const auto place = [&](int i)
@@ -213,6 +235,8 @@ HWY_INLINE void mix_part(const float* weights, std::int64_t leading, const KeyRo
       [&](auto i) HWY_ATTR { all[i] = add && i < kEach ? hn::LoadU(d, place(i % kEach)) : hn::Zero(d); });
   const auto take = [&](auto step, std::int64_t n) HWY_ATTR {
     const std::byte* row = rows.at(n);
+    if (apart_rows)
+      ask_ahead(rows, n, keys, bytes_of<kForm>(first), bytes_of<kForm>(first + kVectors * lanes));
     V values[kVectors];
     repeat<kVectors>([&](auto v) HWY_ATTR {
       const std::int64_t at = first + v * lanes;
