@@ -58,8 +58,8 @@ PreparedAttention::PreparedAttention(const Plan& plan, const Step& step, const A
   const int e = rank - 1;
   const auto shared = [&](std::size_t operand) { return step.operands[operand].strides[rank - 5] == 0; };
   // One query of each head of a group, as in decoding: rows of one matrix.
-  grouped_ =
-      rank > 4 && step.dims[rank - 4] == 1 && shared(1) && shared(2) && pass_ != AttentionPass::grad_kv;
+  grouped_ = rank > 4 && step.dims[rank - 4] == 1 && shared(1) && shared(2) &&
+             (attention.stored.rows == 0 || shared(3)) && pass_ != AttentionPass::grad_kv;
   query_dim_ = grouped_ ? rank - 5 : rank - 4;
   const int m = query_dim_;
   queries_ = step.dims[m];
