@@ -16,6 +16,7 @@ void BatchGenerator::run() {
   }
 }
 bool BatchGenerator::wait(double seconds) { return scheduler_->wait(seconds); }
+std::optional<std::string> BatchGenerator::failure() const { return scheduler_->failure(); }
 BatchStatus BatchGenerator::status() const { return scheduler_->status(); }
 const BatchLimits& BatchGenerator::limits() const { return scheduler_->limits(); }
 std::int64_t BatchGenerator::bytes_per_position(const CausalLM& model) {

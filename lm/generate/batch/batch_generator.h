@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,8 @@ class BatchGenerator {
   /// requests. Not from an event's receiver.
   void forget_prefixes();
 
+  /// Why the device has failed, after which every submit() throws; none while it works.
+  std::optional<std::string> failure() const;
   BatchStatus status() const;
   const BatchLimits& limits() const;
   /// Bytes of keys and values that one position takes, all layers together.

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -52,6 +53,8 @@ struct GenerateRequest : DecodingOptions {
   std::function<bool(const TokenEvent&)> on_event;
 };
 
+class PromptCache;
+
 /// Bounds, fixed when a generator is made.
 struct BatchLimits {
   std::int64_t max_batch = 16;  ///< requests that are computed at once
@@ -64,6 +67,9 @@ struct BatchLimits {
   std::int64_t cache_positions = 0;
   std::int64_t prefill_chunk = 512;  ///< prompt tokens computed between two steps of decoding at most
   bool reuse_prefixes = true;        ///< start from the pages of an earlier request with the same beginning
+  /// Keeps texts beyond the generator's life, for requests with the same beginning; null: none. Only of
+  /// models whose layers have no window.
+  std::shared_ptr<PromptCache> prompt_cache;
 };
 
 /// Thrown by submit() where the queue is full: the caller is to try again later (HTTP: 429 or 503).

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "lm/base/file_identity.h"
 #include "lm/generate/batch/complete_limits.h"
 #include "lm/generate/current_exception.h"
 
@@ -59,7 +60,8 @@ void BatchScheduler::load_adapter(const std::string& name, const std::filesystem
   const std::lock_guard stepping(stepping_);
   // A first bank changes the model's modules: where the folder is no good, it goes again.
   std::unique_ptr<AdapterBank> first = bank_ == nullptr ? std::make_unique<AdapterBank>(model_) : nullptr;
-  NamedAdapter loaded{(first != nullptr ? first : bank_)->load(dir), fmt::format("{}#{}", name, loads_ + 1)};
+  NamedAdapter loaded{(first != nullptr ? first : bank_)->load(dir), fmt::format("{}#{}", name, loads_ + 1),
+                      limits_.prompt_cache == nullptr ? std::string() : file_identity(dir)};
   ++loads_;
   if (first != nullptr) {
     bank_ = std::move(first);
@@ -84,6 +86,7 @@ std::vector<std::string> BatchScheduler::adapters() const {
 
 void BatchScheduler::forget_prefixes() {
   const std::lock_guard stepping(stepping_);
+  changed_ = true;
   if (forward_ != nullptr) forward_->store().forget();
 }
 
@@ -114,8 +117,11 @@ bool BatchScheduler::reopen() {
 
 /// Ends every request that runs: what the cache holds is not known any more.
 void BatchScheduler::fail_all(const std::string& why) {
-  for (RunningRequest* request : all_running()) end(*request, FinishReason::failed, why);
-  forward_.reset();
+  std::unique_ptr<PagedForward> lost = std::move(forward_);  // nothing of it is saved
+  for (RunningRequest* request : all_running()) {
+    request->leave(lost->store());
+    end(*request, FinishReason::failed, why);
+  }
 }
 
 /// Ends every request that waits.
@@ -160,7 +166,10 @@ void BatchScheduler::end(RunningRequest& request, FinishReason reason, const std
 
 /// Frees the pages and takes the request out of the batch; it lives on until the next step.
 void BatchScheduler::finish(RunningRequest& request) {
-  if (forward_ != nullptr) request.leave(forward_->store());
+  if (forward_ != nullptr) {
+    save(request);
+    request.leave(forward_->store());
+  }
   const auto place = place_of(request);
   if (place != running_.end()) ended_.splice(ended_.end(), running_, place);
   book_.ended(request.id());

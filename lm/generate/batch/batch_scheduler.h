@@ -27,6 +27,7 @@ class BatchScheduler {
   bool step();
   bool wait(double seconds) { return book_.wait(seconds); }
   BatchStatus status() const { return book_.status(); }
+  std::optional<std::string> failure() const { return book_.closed(); }
   const BatchLimits& limits() const { return limits_; }
   void load_adapter(const std::string& name, const std::filesystem::path& dir);
   void unload_adapter(const std::string& name);
@@ -53,6 +54,11 @@ class BatchScheduler {
   void fail_all(const std::string& why);
   void refuse_all(const std::string& why);
   void update_status();
+
+  // Functions of texts in files (saved_texts.cpp).
+  bool saves(const RunningRequest& request) const;
+  void restore(RunningRequest& request);
+  void save(const RunningRequest& request);
 
   // Functions of a step (batch_step.cpp).
   void end_cancelled();
@@ -90,6 +96,7 @@ class BatchScheduler {
   std::unique_ptr<AdapterBank> bank_;
   std::unique_ptr<PagedForward> forward_;  // null while there is no memory for it, or the device has failed
   bool failed_ = false;                    // the device
+  bool changed_ = false;                   // the model's weights: what is in files is not theirs
   std::uint64_t loads_ = 0;
   std::list<RequestPtr> running_;  // in the order in which they came
   std::list<RequestPtr> ended_;    // in this step

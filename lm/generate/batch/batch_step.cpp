@@ -101,6 +101,7 @@ void BatchScheduler::prefill() {
   PageStore& store = forward_->store();
   std::int64_t budget = limits_.prefill_chunk;
   for (RunningRequest* request : all_running()) {
+    if (saves(*request) && request->looks_for_saved()) restore(*request);
     while (budget > 0 && runs(*request) && request->waiting() > 1) {
       // A text that began alike may have gone this way in the meantime.
       request->catch_up(store);

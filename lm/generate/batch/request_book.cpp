@@ -45,6 +45,11 @@ void RequestBook::ended(RequestId id) {
   ++status_.finished;
 }
 
+std::optional<std::string> RequestBook::closed() const {
+  const std::lock_guard lock(mutex_);
+  return closed_;
+}
+
 void RequestBook::close(std::string why) {
   const std::lock_guard lock(mutex_);
   if (!closed_) closed_ = std::move(why);

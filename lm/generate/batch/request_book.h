@@ -34,6 +34,8 @@ class RequestBook {
   void ended(RequestId id);
   /// Refuses requests from now on, for this reason.
   void close(std::string why);
+  /// That reason; none before close().
+  std::optional<std::string> closed() const;
 
   bool has_work() const;
   bool wait(double seconds);

@@ -44,6 +44,11 @@ void RunningRequest::outgrow(PageStore& store) {
   join(store);
 }
 
+void RunningRequest::restored(PageStore& store, std::int64_t end) {
+  fed_ = end;
+  store.written(text_, sequence_.ids().first(static_cast<std::size_t>(fed_)));
+}
+
 std::int64_t RunningRequest::settle_reused() {
   const std::int64_t found = std::max<std::int64_t>(std::min(fed_, sequence_.prompt_size()) - settled_, 0);
   settled_ = std::max(settled_, fed_);

@@ -19,6 +19,7 @@ namespace caldera {
 struct NamedAdapter {
   AdapterBank::AdapterPtr adapter;  // null: the model itself
   std::string kind;
+  std::string identity;  ///< of its files, where texts are kept in files
 };
 
 class RunningRequest {
@@ -44,6 +45,17 @@ class RunningRequest {
   /// Says that what join() or catch_up() found is used. Returns the tokens of the prompt that are not
   /// computed for it.
   std::int64_t settle_reused();
+  /// The text so far, how much of it is computed, and its pages.
+  std::span<const std::int32_t> ids() const { return sequence_.ids(); }
+  std::int64_t fed() const { return fed_; }
+  const PageStore::Text& text() const { return text_; }
+  /// Tells apart texts whose keys differ for equal ids, also between two runs of a program.
+  std::string saved_kind() const { return adapter_.identity + "|" + frequencies_.kind(text_length_); }
+  /// Whether the beginning may be in files still: until that was looked for in vain.
+  bool looks_for_saved() const { return looks_for_saved_; }
+  void found_nothing_saved() { looks_for_saved_ = false; }
+  /// Says that the first `end` tokens are written, as they were found in files.
+  void restored(PageStore& store, std::int64_t end);
   /// Pages that its tokens so far will still need, and up to `growth` tokens behind them.
   std::int64_t pages_due(const PageStore& store, std::int64_t growth) const;
   /// Whether it gave its pages up before.
@@ -97,6 +109,7 @@ class RunningRequest {
   std::int64_t settled_ = 0;  // the first tokens, which were computed or found once
   std::int64_t reused_ = 0;   // of the prompt
   bool preempted_ = false;
+  bool looks_for_saved_ = true;
   std::vector<TokenReport> prompt_reports_;  // of the prompt's second token and later ones
   std::int64_t scored_ = 0;                  // of them, those that were told among them
   TokenDraft draft_;

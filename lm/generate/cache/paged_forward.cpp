@@ -149,6 +149,25 @@ PagedCall PagedForward::call_for(std::span<const PagedRow> rows, std::int64_t ba
   return call;
 }
 
+std::vector<std::int32_t> PagedForward::slots_of(const PageStore::Text& text, std::int64_t begin,
+                                                 std::int64_t count) const {
+  std::vector<std::int32_t> slots;
+  for (std::int64_t at = begin; at < begin + count; ++at)
+    slots.push_back(static_cast<std::int32_t>(store_.page(text, 0, at / kPagePositions) * kPagePositions +
+                                              at % kPagePositions));
+  return slots;
+}
+
+std::vector<std::byte> PagedForward::rows(const PageStore::Text& text, std::int64_t begin,
+                                          std::int64_t count) const {
+  return cache_.rows(slots_of(text, begin, count));
+}
+
+void PagedForward::set_rows(const PageStore::Text& text, std::int64_t begin, std::int64_t count,
+                            std::span<const std::byte> bytes) {
+  cache_.set_rows(slots_of(text, begin, count), bytes);
+}
+
 LazyTensor PagedForward::hidden_states(std::span<const PagedRow> rows, std::int64_t batch,
                                        std::int64_t length) {
   std::vector<std::int32_t> ids(static_cast<std::size_t>(batch * length), 0);

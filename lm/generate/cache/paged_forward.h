@@ -1,6 +1,7 @@
 // PagedForward: feeds tokens of many texts to a model, over a paged cache.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -63,10 +64,20 @@ class PagedForward {
   LazyTensor feed_scored(const PagedRow& row);
   std::vector<LazyTensor> state() const { return cache_.state(); }
 
+  /// Whether keys and values of a text can be taken out and put back: no layer has a window.
+  bool moves_rows() const { return store_.groups().size() == 1 && !store_.groups().front().window; }
+  /// Copies keys and values of `count` positions of a text to the host, or writes them.
+  std::vector<std::byte> rows(const PageStore::Text& text, std::int64_t begin, std::int64_t count) const;
+  void set_rows(const PageStore::Text& text, std::int64_t begin, std::int64_t count,
+                std::span<const std::byte> bytes);
+  std::size_t row_bytes() const { return cache_.row_bytes(); }
+
   /// Bytes of keys and values that one position takes in layers without a window.
   static std::int64_t bytes_per_position(const CausalLM& model);
 
  private:
+  std::vector<std::int32_t> slots_of(const PageStore::Text& text, std::int64_t begin,
+                                     std::int64_t count) const;
   std::int64_t padded_length(std::int64_t length) const;
   /// Hidden states (batch, length, hidden) of rows filled up to `length`.
   LazyTensor hidden_states(std::span<const PagedRow> rows, std::int64_t batch, std::int64_t length);

@@ -9,6 +9,7 @@
 #include "ops/core/arithmetic.h"
 #include "ops/core/comparison.h"
 #include "ops/core/creation.h"
+#include "ops/core/gather_scatter.h"
 #include "ops/core/ranges.h"
 #include "ops/core/selection.h"
 #include "ops/core/slicing.h"
@@ -183,6 +184,41 @@ AttendedKeys PagedKVCache::attended(std::int64_t layer, const LazyTensor& k, con
           .mask = visible_by_position(query_positions, key_positions, form),
           .offset = 0,
           .sink_key = form.sinks};
+}
+
+std::size_t PagedKVCache::row_bytes() const {
+  return 2 * keys_.size() * static_cast<std::size_t>(heads_ * form_.bytes());
+}
+
+std::vector<std::byte> PagedKVCache::rows(std::span<const std::int32_t> slots) const {
+  const std::vector<std::int32_t> numbers = rows_of_slots(slots, std::ssize(slots));
+  const LazyTensor at =
+      LazyTensor::from_span(std::span<const std::int32_t>(numbers), Shape{std::ssize(numbers)}, device_);
+  std::vector<LazyTensor> taken;
+  for (std::size_t i = 0; i < keys_.size(); ++i)
+    for (const LazyTensor* buffer : {&keys_[i], &values_[i]}) taken.push_back(take(*buffer, at));
+  eval(taken);
+  std::vector<std::byte> bytes(row_bytes() * slots.size());
+  const std::size_t part = bytes.size() / taken.size();
+  for (std::size_t i = 0; i < taken.size(); ++i) taken[i].copy_to_host(bytes.data() + i * part);
+  return bytes;
+}
+
+void PagedKVCache::set_rows(std::span<const std::int32_t> slots, std::span<const std::byte> bytes) {
+  if (bytes.size() != row_bytes() * slots.size()) throw ShapeError("PagedKVCache: rows do not fit the cache");
+  const std::vector<std::int32_t> numbers = rows_of_slots(slots, std::ssize(slots));
+  const LazyTensor at =
+      LazyTensor::from_span(std::span<const std::int32_t>(numbers), Shape{std::ssize(numbers)}, device_);
+  const Shape shape{std::ssize(numbers), form_.width()};
+  const std::size_t part = bytes.size() / (2 * keys_.size());
+  for (std::size_t i = 0; i < keys_.size(); ++i)
+    for (std::vector<LazyTensor>* buffers : {&keys_, &values_}) {
+      LazyTensor& buffer = (*buffers)[i];
+      buffer =
+          scatter(buffer, at, LazyTensor::from_bytes(bytes.data(), part, buffer.dtype(), shape, device_));
+      bytes = bytes.subspan(part);
+    }
+  eval(state());
 }
 
 std::vector<LazyTensor> PagedKVCache::state() const {

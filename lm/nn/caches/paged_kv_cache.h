@@ -2,6 +2,7 @@
 // "PagedAttention").
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -60,6 +61,14 @@ class PagedKVCache final : public AttentionCache {
   AttendedKeys attended(std::int64_t layer, const LazyTensor& k, const LazyTensor& v,
                         const AttentionForm& form) override;
   void finish() override;
+
+  /// Copies rows of every layer to the host: a layer's keys, its values, and so on. All layers are of one
+  /// group.
+  std::vector<std::byte> rows(std::span<const std::int32_t> slots) const;
+  /// Writes what rows() gave, and evaluates it.
+  void set_rows(std::span<const std::int32_t> slots, std::span<const std::byte> bytes);
+  /// Counts the bytes of one position.
+  std::size_t row_bytes() const;
 
   /// Every buffer: what is to be evaluated with the logits of a call.
   std::vector<LazyTensor> state() const;
