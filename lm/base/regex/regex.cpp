@@ -8,6 +8,7 @@
 
 #include "engine/base/error.h"
 #include "lm/base/json_file.h"
+#include "lm/base/regex/new_characters.h"
 #include "lm/base/regex/translate_expression.h"
 #include "lm/base/unicode/characters.h"
 
@@ -65,6 +66,7 @@ struct Regex::Impl {
   std::string expression;
   pcre2_code* code = nullptr;
   bool compiled = false;  ///< to machine code
+  bool is_of_oniguruma = false;
 };
 
 Regex::Regex(std::string_view expression, Syntax syntax, const std::string& where)
@@ -78,6 +80,7 @@ Regex::Regex(std::string_view expression, Syntax syntax, const std::string& wher
   }
   std::uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C;
   std::string source(expression);
+  impl_->is_of_oniguruma = syntax == Syntax::oniguruma;
   if (syntax == Syntax::oniguruma) {
     options |= PCRE2_MULTILINE;  // ^ and $ are those of a line
     auto translated = translate_expression(expression);
@@ -97,6 +100,10 @@ Regex::Regex(std::string_view expression, Syntax syntax, const std::string& wher
 }
 
 Regex::~Regex() = default;
+
+std::string_view Regex::as_it_is_known(std::string_view text, std::string& changed) const {
+  return impl_->is_of_oniguruma ? with_known_characters(text, changed) : text;
+}
 
 std::size_t Regex::next_character(std::string_view text, std::size_t at) {
   return at < text.size() ? at + first_character(text.substr(at)).bytes : at + 1;

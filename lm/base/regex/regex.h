@@ -33,6 +33,8 @@ class Regex {
   /// without end.
   template <typename OnMatch>
   void for_each_match(std::string_view text, OnMatch&& on_match) const {
+    std::string changed;
+    text = as_it_is_known(text, changed);
     std::size_t from = 0;
     bool any = false;
     std::size_t last_end = 0;
@@ -51,6 +53,8 @@ class Regex {
  private:
   struct Impl;
   bool find(std::string_view text, std::size_t from, Match& match) const;
+  /// A text of the same length, whose characters PCRE2 knows.
+  std::string_view as_it_is_known(std::string_view text, std::string& changed) const;
   static std::size_t next_character(std::string_view text, std::size_t at);
 
   std::unique_ptr<Impl> impl_;

@@ -36,6 +36,20 @@ TEST(Expressions, ClassesAreUnicodes) {
   EXPECT_EQ(matches("\\bab\\b", "ab abc éab ab"), "|ab|ab");
 }
 
+// Letters and numbers of Unicode 15 and 16, as Oniguruma knows them: they stand apart from symbols, as older
+// ones do.
+TEST(Expressions, NewCharactersAreOfTheirCategories) {
+  const char* const words = "\\p{L}+|\\p{N}|[^\\s\\p{L}\\p{N}]+";
+  for (const char* letter :
+       {"\xF0\xB1\x9A\xA0", "\xF0\x93\x91\xA0", "\xF0\x91\xBC\x84", "\xEA\x9F\x8B", "\xE1\xB2\x8A"}) {
+    EXPECT_EQ(matches(words, std::string("!") + letter + "!"), std::string("|!|") + letter + "|!");
+    EXPECT_EQ(matches(words, std::string("a") + letter + "b?"), std::string("|a") + letter + "b|?");
+  }
+  const std::string digit = "\xF0\x91\xBD\x90";  // U+11F50
+  EXPECT_EQ(matches(words, "a" + digit + digit + "."), "|a|" + digit + "|" + digit + "|.");
+  EXPECT_EQ(matches("\\p{Han}+", "a\xF0\xB1\x9A\xA0"), "|\xF0\xB1\x9A\xA0");
+}
+
 TEST(Expressions, ClassesNest) {
   EXPECT_EQ(matches(" ?[^(\\s|[.,!?])]+", "Hi, (you|me)"), "|Hi|you|me")
       << "the inner class is a part of the outer";
