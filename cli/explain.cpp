@@ -10,8 +10,8 @@
 #include "cli/arguments/domains.h"
 #include "cli/arguments/model_flags.h"
 #include "cli/command.h"
-#include "cli/explain_tasks.h"
 #include "cli/files/outputs.h"
+#include "cli/training/explain_tasks.h"
 #include "cli/training/memory_report.h"
 #include "lm/base/atomic_file.h"
 

@@ -12,7 +12,7 @@
 #include "cli/arguments/domains.h"
 #include "cli/arguments/model_flags.h"
 #include "cli/command.h"
-#include "cli/explain_tasks.h"
+#include "cli/training/explain_tasks.h"
 #include "engine/base/byte_size.h"
 #include "engine/runtime/survey.h"
 #include "lm/generate/generator.h"

@@ -27,6 +27,7 @@
   C(tokenize)               \
   C(template)               \
   C(convert)                \
+  C(pull)                   \
   C(generate)               \
   C(chat)                   \
   C(evaluate)               \
@@ -54,7 +55,7 @@ constexpr int kFailed = 1;
 constexpr int kBadArguments = 2;
 
 // Part of the documented surface, not of this version: the answer is an explanation, not "unknown".
-constexpr std::array<std::string_view, 3> kLaterCommands{"pull", "scale", "train-image"};
+constexpr std::array<std::string_view, 2> kLaterCommands{"scale", "train-image"};
 
 // Errors are one line, whatever the message came from.
 std::string one_line(std::string text) {

@@ -12,6 +12,8 @@
 #include "cli/arguments/domains.h"
 #include "cli/files/inputs.h"
 #include "cli/generation/speculation_flags.h"
+#include "engine/base/byte_size.h"
+#include "lm/formats/hub_cache.h"
 #include "lm/serve/model_server.h"
 #endif
 
@@ -26,7 +28,18 @@ class ServeCommand : public Command {
 
  protected:
   void add_options(Arguments& args) override {
-    declare_model(args, model_);
+    args.option(
+            "--model", models_,
+            "Model folder or .gguf file; given several times, as NAME=DIR, requests choose by name, and all "
+            "but the first are opened when they are asked for")
+        .type_name("[NAME=]DIR")
+        .repeatable()
+        .required();
+    args.option("--max-models", options_.max_models,
+                "Models that are open at once; the one that was not used for longest is closed (0: all)")
+        .type_name("N")
+        .check(integer_in(0, 1000))
+        .show_default();
     args.option("--adapter", adapters_, "LoRA adapter to load; requests name it as their model (repeatable)")
         .type_name("NAME=DIR")
         .repeatable();
@@ -42,6 +55,20 @@ class ServeCommand : public Command {
     args.option("--api-key", options_.http.api_key,
                 "Key that requests must carry (default: $CALDERA_API_KEY, else none)")
         .type_name("KEY");
+    args.option("--api-keys", api_keys_,
+                "File of keys with limits: {\"keys\": [{\"name\", \"key\" or \"sha256\", "
+                "\"requests_per_minute\", \"tokens_per_minute\", \"clients\"}]}")
+        .type_name("FILE");
+    args.option("--tls-cert", tls_certificate_, "Certificate chain (PEM): serve HTTPS").type_name("FILE");
+    args.option("--tls-key", tls_key_, "Private key of the certificate (PEM)").type_name("FILE");
+    args.option("--log-format", log_format_, "Lines of the log: text, or json for an object a request")
+        .type_name("F")
+        .one_of({"text", "json"})
+        .show_default();
+    args.flag(
+        "--adapter-updates", options_.http.adapter_updates,
+        "Let requests load and unload adapters (/v1/load_lora_adapter, /v1/unload_lora_adapter): who may "
+        "ask may name any folder of this machine");
     args.option("--allow-origin", options_.http.origins,
                 "Site whose pages may send requests, as https://example.org; * for any (repeatable)")
         .type_name("ORIGIN")
@@ -88,6 +115,15 @@ class ServeCommand : public Command {
         .type_name("F")
         .one_of({"deepseek", "none"})
         .show_default();
+    args.option(
+            "--prompt-cache", prompt_cache_,
+            "Folder where keys and values of prompts are kept, so that a server that begins again need not "
+            "compute them again")
+        .type_name("DIR");
+    args.option("--prompt-cache-size", prompt_cache_size_,
+                "Bytes that it may have, such as 4GiB; what was not used for longest goes")
+        .type_name("SIZE")
+        .show_default();
     args.flag("--lenient-schemas", options_.lenient_schemas,
               "Hold answers to JSON schemas as far as they can be held, and pass over the rest, instead of "
               "refusing schemas that cannot be held as a whole");
@@ -103,9 +139,18 @@ class ServeCommand : public Command {
   }
 
   void run() override {
+    read_models();
+    if (tls_certificate_.empty() != tls_key_.empty())
+      throw UsageError("--tls-cert and --tls-key go together");
+    options_.http.api_keys = api_keys_;
+    options_.http.tls_certificate = tls_certificate_;
+    options_.http.tls_key = tls_key_;
+    options_.http.json_log = log_format_ == "json";
     options_.adapters = parse_adapters();
     if (options_.http.api_key.empty())
       if (const char* key = std::getenv("CALDERA_API_KEY")) options_.http.api_key = key;
+    options_.prompt_cache = prompt_cache_;
+    options_.prompt_cache_bytes = parse_bytes(prompt_cache_size_, "--prompt-cache-size");
     options_.speculation = speculation_.options();
     options_.sampling = sampling_defaults();
     options_.split_thinking = reasoning_ == "deepseek";
@@ -126,6 +171,25 @@ class ServeCommand : public Command {
   }
 
  private:
+  /// Takes the models: a path alone, or NAME=PATH, which needs be where there are several.
+  void read_models() {
+    for (std::size_t i = 0; i < models_.size(); ++i) {
+      const std::string& text = models_[i];
+      const std::size_t equals = text.find('=');
+      const bool named = equals != std::string::npos && equals > 0 && !std::filesystem::exists(text);
+      if (!named && i > 0)
+        throw UsageError(fmt::format("--model: '{}' is not NAME=DIR, as several models need", text));
+      const std::string path = named ? text.substr(equals + 1) : text;
+      if (i > 0)
+        options_.more_models.emplace_back(text.substr(0, equals), model_path(path));
+      else if (named && !options_.name.empty())
+        throw UsageError("--name: the model has a name already, in --model NAME=DIR");
+      else if (named)
+        options_.name = text.substr(0, equals);
+      if (i == 0) model_ = model_path(path);
+    }
+  }
+
   std::vector<std::pair<std::string, std::filesystem::path>> parse_adapters() const {
     std::vector<std::pair<std::string, std::filesystem::path>> result;
     for (const std::string& text : adapters_) {
@@ -180,11 +244,16 @@ class ServeCommand : public Command {
                      server.generates() ? "a page to chat; " : "embeddings; "));
   }
 
-  std::string model_;
+  std::vector<std::string> models_;
+  std::string model_;  // the first of them
+  std::string api_keys_, tls_certificate_, tls_key_;
+  std::string log_format_ = "text";
   std::vector<std::string> adapters_;
   std::string dtype_ = "auto";
   std::string activations_ = "rounded";
   std::string cache_type_;
+  std::string prompt_cache_;
+  std::string prompt_cache_size_ = "4GiB";
   SamplingOptions sampling_;
   std::vector<Option> sampling_options_;
   std::string generation_config_ = "auto";

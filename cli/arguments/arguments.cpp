@@ -99,6 +99,11 @@ Option Option::check(const Domain& domain) const {
   option_->check(CLI::Validator([domain](std::string& text) { return domain(text); }, ""));
   return *this;
 }
+Option Option::changed_by(const std::function<std::string(const std::string&)>& change) const {
+  option_->transform([change](std::string value) { return change(value); });
+  return *this;
+}
+
 Option Option::one_of(const std::vector<std::string>& values) const {
   option_->check(CLI::IsMember(values));
   return *this;

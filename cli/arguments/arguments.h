@@ -34,6 +34,8 @@ class Option {
   Option show_default() const;
   Option show_default(const std::string& text) const;
   Option check(const Domain& domain) const;
+  /// Puts what a function makes of a value in its place.
+  Option changed_by(const std::function<std::string(const std::string&)>& change) const;
   /// Refuses any other value.
   Option one_of(const std::vector<std::string>& values) const;
   Option required(bool required = true) const;

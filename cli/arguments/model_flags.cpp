@@ -4,11 +4,15 @@
 
 #include "cli/arguments/domains.h"
 #include "cli/arguments/usage_error.h"
+#include "lm/formats/hub_cache.h"
 
 namespace caldera::cli {
 
 Option declare_model(Arguments& args, std::string& folder) {
-  return args.option("--model", folder, "Model folder, or a GGUF file").required().type_name("PATH");
+  return args.option("--model", folder, "Model folder, a GGUF file, or ORG/NAME of what `caldera pull` got")
+      .required()
+      .type_name("PATH")
+      .changed_by(model_path);
 }
 
 Option declare_adapter(Arguments& args, std::string& folder) {

@@ -5,52 +5,12 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "engine/tensor/device.h"
-#include "engine/tensor/dtype.h"
-#include "engine/tensor/quantized_format.h"
-#include "lm/embed/embedding_model.h"
-#include "lm/generate/batch/batch_request.h"
-#include "lm/generate/speculation.h"
-#include "lm/serve/http/server_options.h"
-#include "lm/serve/protocol/limits.h"
+#include "lm/serve/model_server_options.h"
 
 namespace caldera::serve {
-
-/// Says how tokens are drawn of requests that say nothing of it.
-struct SamplingDefaults {
-  /// Whether the model's generation_config.json says what these leave out: its temperature where it says that
-  /// tokens are drawn, top-k, top-p, min-p and repetition penalty. Else they are OpenAI's: temperature 1.
-  bool from_model = true;
-  std::optional<double> temperature, top_p, min_p, repetition_penalty;
-  std::optional<std::int64_t> top_k;
-};
-
-/// Says how a model is served.
-struct ModelServerOptions {
-  ServerOptions http;
-  ServeLimits limits;            ///< of one client
-  BatchLimits batch;             ///< of all requests together
-  std::optional<Device> device;  ///< else the default one
-  DType dtype = DType::f32;
-  Activations activations =
-      Activations::rounded;                 ///< see CausalLM::set_activations; models that embed: exact
-  CacheType cache_type = CacheType::model;  ///< see CausalLM::set_cache_type; not of models that embed
-  std::string name;                         ///< that requests call the model; "": its folder's
-  /// LoRA adapters: a name, that requests call as a model, and a folder each.
-  std::vector<std::pair<std::string, std::filesystem::path>> adapters;
-  SamplingDefaults sampling;
-  SpeculationOptions speculation;
-  bool split_thinking = true;      ///< an answer's thinking becomes "reasoning_content"
-  bool lenient_schemas = false;    ///< schemas are held as far as they can be, and none is refused
-  bool embeddings = false;         ///< vectors alone, also of a model that generates text
-  std::optional<Pooling> pooling;  ///< of embeddings; else the model's own
-  bool matryoshka = false;         ///< requests may shorten embeddings, whatever the model's files say
-};
 
 /// A model that generates text or gives embeddings (docs/guide/serving.md has the API). It works on threads
 /// of its own; the functions below may be called from any thread.

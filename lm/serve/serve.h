@@ -2,4 +2,5 @@
 #pragma once
 
 #include "lm/serve/http/page_server.h"
+#include "lm/serve/hub/hub_pull.h"
 #include "lm/serve/model_server.h"

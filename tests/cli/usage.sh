@@ -31,7 +31,7 @@ done
 refused
 refused nonsense
 says nonsense
-refused pull
+refused scale
 says 'not available in this version'
 
 refused devices --nonsense

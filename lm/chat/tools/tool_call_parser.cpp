@@ -77,8 +77,24 @@ bool ToolCallParser::read_outside(Output& output, bool at_end) {
   return false;
 }
 
+/// Adds calls that are complete; the first of them have been told piece by piece.
+void ToolCallParser::add_calls(const std::vector<ToolCall>& calls, Output& output) {
+  found_ += calls.size();
+  const std::size_t told = stream_ ? stream_->begun() : 0;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    output.calls.push_back(calls[i]);
+    output.told.push_back(i < told);
+  }
+  if (stream_) stream_->restart();
+}
+
 // Returns whether there is more to read: the calls have ended.
 bool ToolCallParser::read_inside(Output& output, bool at_end) {
+  if (stream_) {
+    // Pieces of what follows the closing mark are not read: that is looked for below, and what is held is cut
+    // there.
+    for (ToolCallPiece& piece : stream_->read(held_)) output.pieces.push_back(std::move(piece));
+  }
   const bool to_the_end = format_.close.empty();
   while (!to_the_end) {
     const std::size_t close = held_.find(format_.close, searched_);
@@ -89,8 +105,7 @@ bool ToolCallParser::read_inside(Output& output, bool at_end) {
     std::vector<ToolCall> calls = parse_tool_calls(std::string_view(held_).substr(0, close), format_);
     searched_ = close + format_.close.size();
     if (calls.empty()) continue;  // the mark stands within a string, perhaps
-    found_ += calls.size();
-    output.calls.insert(output.calls.end(), calls.begin(), calls.end());
+    add_calls(calls, output);
     held_.erase(0, searched_);
     searched_ = 0;
     inside_ = false;
@@ -98,9 +113,9 @@ bool ToolCallParser::read_inside(Output& output, bool at_end) {
   }
   if (!at_end) return false;
   std::vector<ToolCall> calls = parse_tool_calls(held_, format_);
-  if (calls.empty()) output.content += std::string(format_.open) + held_;
-  found_ += calls.size();
-  output.calls.insert(output.calls.end(), calls.begin(), calls.end());
+  const bool was_told = stream_ && stream_->begun() > 0;
+  if (calls.empty() && !was_told) output.content += std::string(format_.open) + held_;
+  add_calls(calls, output);
   held_.clear();
   inside_ = false;
   return false;

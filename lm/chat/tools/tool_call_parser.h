@@ -1,11 +1,13 @@
 // ToolCallParser: finds calls of tools in a text while it is generated.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "lm/chat/tools/tool_call.h"
+#include "lm/chat/tools/tool_call_stream.h"
 #include "lm/chat/tools/tool_formats.h"
 
 namespace caldera {
@@ -17,9 +19,15 @@ class ToolCallParser {
   struct Output {
     std::string content;
     std::vector<ToolCall> calls;
+    std::vector<ToolCallPiece> pieces;  ///< of calls, as they are written; before those calls end
+    /// Says of each call whether pieces have told it.
+    std::vector<bool> told;
   };
 
-  explicit ToolCallParser(const ToolFormat& format) : format_(format) {}
+  /// `streams`: pieces of calls are told. Then their form has to be right, as a grammar holds it.
+  explicit ToolCallParser(const ToolFormat& format, bool streams = false) : format_(format) {
+    if (streams) stream_.emplace(format);
+  }
 
   Output push(std::string_view text);
   /// The rest, once the text has ended.
@@ -32,7 +40,10 @@ class ToolCallParser {
   bool read_outside(Output& output, bool at_end);
   bool read_inside(Output& output, bool at_end);
 
+  void add_calls(const std::vector<ToolCall>& calls, Output& output);
+
   ToolFormat format_;
+  std::optional<ToolCallStream> stream_;
   std::string held_;  // what is not given out yet; where inside_, from behind the opening mark on
   bool inside_ = false;
   bool decided_ = false;  // without an opening mark: it is known whether the text is calls

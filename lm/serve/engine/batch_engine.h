@@ -19,6 +19,11 @@ class BatchEngine : public Engine {
   bool cancel(RequestId id) override { return generator_.cancel(id); }
   BatchStatus status() const override { return generator_.status(); }
   std::int64_t context() const override { return context_; }
+  void load_adapter(const std::string& name, const std::filesystem::path& dir) override {
+    generator_.load_adapter(name, dir);
+  }
+  void unload_adapter(const std::string& name) override { generator_.unload_adapter(name); }
+  std::string failure() const override;
 
  private:
   void work();
@@ -26,6 +31,7 @@ class BatchEngine : public Engine {
   BatchGenerator& generator_;
   std::int64_t context_;
   std::atomic<bool> stopping_{false};
+  std::atomic<std::int64_t> step_began_{0};  // milliseconds of the steady clock; 0: no step is under way
   std::thread thread_;
 };
 

@@ -1,6 +1,7 @@
 // Engine: what continues prompts for the server.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,11 @@ class Engine {
   virtual BatchStatus status() const = 0;
   /// Positions of one request, prompt and generated together.
   virtual std::int64_t context() const = 0;
+  /// Loads and forgets adapters like BatchGenerator's. An engine that has none throws ValueError.
+  virtual void load_adapter(const std::string& name, const std::filesystem::path& dir);
+  virtual void unload_adapter(const std::string& name);
+  /// Says why nothing is computed any more, or not for long: a sentence; empty where all is well.
+  virtual std::string failure() const { return {}; }
 
  protected:
   Engine() = default;

@@ -27,6 +27,22 @@ void client_left(httplib::Response& response, RequestLog& log) {
   response.set_content("", "text/plain");
 }
 
+/// The model that a request names: what is wrong with the field is told where the request is read.
+std::string model_named(const Json& document, Endpoint endpoint) {
+  const auto field = document.find("model");
+  if (field == document.end() || !field->is_string()) return {};
+  std::string name = field->get<std::string>();
+  const bool of_ollama = endpoint == Endpoint::ollama_chat || endpoint == Endpoint::ollama_generate;
+  constexpr std::string_view kTag = ":latest";
+  if (of_ollama && name.ends_with(kTag)) name.resize(name.size() - kTag.size());
+  return name;
+}
+
+std::string model_told(const Json& document, const Service& service) {
+  const auto field = document.find("model");
+  return field != document.end() && field->is_string() ? field->get<std::string>() : service.served().name;
+}
+
 ApiError timed_out() { return {504, "timeout_error", "the answer took too long", {}, "timeout"}; }
 
 }  // namespace
@@ -50,9 +66,11 @@ class Answers::Ticket {
 /// A stream of events while it is sent.
 class Answers::Stream {
  public:
-  Stream(const std::atomic<bool>& cancelled, std::shared_ptr<Job> job, std::unique_ptr<AnswerWriter> writer,
-         std::shared_ptr<RequestLog> log, std::shared_ptr<Ticket> ticket, int seconds)
+  Stream(const std::atomic<bool>& cancelled, std::shared_ptr<Service> service, std::shared_ptr<Job> job,
+         std::unique_ptr<AnswerWriter> writer, std::shared_ptr<RequestLog> log,
+         std::shared_ptr<Ticket> ticket, int seconds)
       : cancelled_(cancelled),
+        service_(std::move(service)),
         job_(std::move(job)),
         writer_(std::move(writer)),
         log_(std::move(log)),
@@ -93,6 +111,7 @@ class Answers::Stream {
   }
 
   const std::atomic<bool>& cancelled_;
+  std::shared_ptr<Service> service_;  // the last to go
   std::shared_ptr<Job> job_;
   std::unique_ptr<AnswerWriter> writer_;
   std::shared_ptr<RequestLog> log_;
@@ -104,6 +123,7 @@ class Answers::Stream {
 
 /// Holds a request whose texts are being generated. Without a job the writer's answer is there already.
 struct Answers::Begun {
+  std::shared_ptr<Service> service;  // the last to go
   std::shared_ptr<Ticket> ticket;
   std::shared_ptr<Job> job;
   std::unique_ptr<AnswerWriter> writer;
@@ -114,13 +134,24 @@ struct Answers::Begun {
 void Answers::answer(Endpoint endpoint, const std::string& body, httplib::Response& response,
                      const std::shared_ptr<RequestLog>& log) {
   if (closed_) throw unavailable("the server stops");
-  const Json document = parse_body(body, service_.limits().max_depth);
-  if (endpoint == Endpoint::embeddings)
-    return embeddings(read_embedding_request(document, service_.limits()), response, log);
-  std::optional<Json> known = about_tokens(endpoint, document);
+  const Json document = parse_body(body, limits_.max_depth);
   Begun begun;
+  begun.service = services_.find(model_named(document, endpoint));
+  Service& service = *begun.service;
+  log->model(model_told(document, service));
+  if (endpoint == Endpoint::embeddings) {
+    const EmbeddingRequest request = read_embedding_request(document, service.limits());
+    return vectors([&](Usage& usage, const auto& go_on) { return service.embed(request, usage, go_on); },
+                   response, log);
+  }
+  if (endpoint == Endpoint::rerank) {
+    const RerankRequest request = read_rerank_request(document, service.limits());
+    return vectors([&](Usage& usage, const auto& go_on) { return service.rerank(request, usage, go_on); },
+                   response, log);
+  }
+  std::optional<Json> known = about_tokens(service, endpoint, document);
   if (!known) {
-    begun = begin(endpoint, document);
+    begin(endpoint, document, begun);
     known = std::move(begun.known);
   }
   if (known) {
@@ -136,18 +167,18 @@ void Answers::answer(Endpoint endpoint, const std::string& body, httplib::Respon
 
 template <class Request>
 void Answers::start(const Request& request, Begun& begun) {
-  begun.ticket = std::make_shared<Ticket>(metrics_, service_.limits().max_clients);
+  begun.ticket = std::make_shared<Ticket>(metrics_, limits_.max_clients);
   begun.streams = request.options.stream;
-  begun.job = service_.start(request);
+  begun.job = begun.service->start(request);
 }
 
 /// Starts a request for texts, and makes what writes its answer.
-Answers::Begun Answers::begin(Endpoint endpoint, const Json& document) {
-  const ServeLimits& limits = service_.limits();
-  Begun begun;
+void Answers::begin(Endpoint endpoint, const Json& document, Begun& begun) {
+  const Service& service = *begun.service;
+  const ServeLimits& limits = service.limits();
   const auto completion_writer = [&](const CompletionOptions& options, bool chat) {
     return std::make_unique<CompletionWriter>(
-        make_head(service_.model_name(options), chat, options.logprobs.has_value()), begun.job->size(),
+        make_head(service.model_name(options), chat, options.logprobs.has_value()), begun.job->size(),
         options.include_usage);
   };
   switch (endpoint) {
@@ -160,7 +191,7 @@ Answers::Begun Answers::begin(Endpoint endpoint, const Json& document) {
     case Endpoint::messages: {
       const ChatRequest request = read_messages_request(document, limits);
       start(request, begun);
-      begun.writer = std::make_unique<MessageWriter>(service_.model_name(request.options),
+      begun.writer = std::make_unique<MessageWriter>(service.model_name(request.options),
                                                      begun.job->usage().prompt_tokens);
       break;
     }
@@ -168,7 +199,7 @@ Answers::Begun Answers::begin(Endpoint endpoint, const Json& document) {
       ResponsesRequest request = read_responses_request(document, limits);
       const CompletionOptions& options = request.chat.options;
       start(request.chat, begun);
-      begun.writer = std::make_unique<ResponseWriter>(service_.model_name(options), std::move(request.told),
+      begun.writer = std::make_unique<ResponseWriter>(service.model_name(options), std::move(request.told),
                                                       options.logprobs.has_value());
       break;
     }
@@ -179,14 +210,14 @@ Answers::Begun Answers::begin(Endpoint endpoint, const Json& document) {
                                         : read_ollama_generate(document, limits);
       CompletionOptions named;
       named.model = request.model;
-      const std::string model = service_.model_name(named);
+      const std::string model = service.model_name(named);
       begun.writer = std::make_unique<OllamaWriter>(model, request.chat);
       if (const auto* chat = std::get_if<ChatRequest>(&request.asked)) {
         start(*chat, begun);
       } else if (const auto* completion = std::get_if<CompletionRequest>(&request.asked)) {
         start(*completion, begun);
       } else {
-        if (!request.model.empty()) service_.model(request.model);
+        if (!request.model.empty()) service.model(request.model);
         begun.known = ollama_loaded(model, request.chat);
       }
       break;
@@ -197,34 +228,32 @@ Answers::Begun Answers::begin(Endpoint endpoint, const Json& document) {
       begun.writer = completion_writer(request.options, true);
     }
   }
-  return begun;
 }
 
 /// Answers what needs no model; none for another endpoint.
-std::optional<Json> Answers::about_tokens(Endpoint endpoint, const Json& document) const {
-  const ServeLimits& limits = service_.limits();
+std::optional<Json> Answers::about_tokens(const Service& service, Endpoint endpoint, const Json& document) {
+  const ServeLimits& limits = service.limits();
   switch (endpoint) {
     case Endpoint::tokenize:
-      return service_.tokenize(read_tokenize_request(document, limits));
+      return service.tokenize(read_tokenize_request(document, limits));
     case Endpoint::detokenize:
-      return service_.detokenize(read_detokenize_request(document));
+      return service.detokenize(read_detokenize_request(document));
     case Endpoint::apply_template:
-      return service_.apply_template(read_chat_request(document, limits));
+      return service.apply_template(read_chat_request(document, limits));
     case Endpoint::count_tokens:
-      return service_.count_tokens(read_messages_request(document, limits, true));
+      return service.count_tokens(read_messages_request(document, limits, true));
     default:
       return std::nullopt;
   }
 }
 
-void Answers::embeddings(const EmbeddingRequest& parsed, httplib::Response& response,
-                         const std::shared_ptr<RequestLog>& log) {
-  const Ticket ticket(metrics_, service_.limits().max_clients);
+void Answers::vectors(const OfVectors& answer, httplib::Response& response,
+                      const std::shared_ptr<RequestLog>& log) {
+  const Ticket ticket(metrics_, limits_.max_clients);
   const Connection& client = Connection::current();
-  const auto deadline = Clock::now() + std::chrono::seconds(service_.limits().request_seconds);
+  const auto deadline = Clock::now() + std::chrono::seconds(limits_.request_seconds);
   Usage usage;
-  const Json reply = service_.embed(
-      parsed, usage, [&] { return !client.left() && !cancelled_ && Clock::now() <= deadline; });
+  const Json reply = answer(usage, [&] { return !client.left() && !cancelled_ && Clock::now() <= deadline; });
   if (reply.is_null() && cancelled_) throw unavailable("the server stops");
   if (reply.is_null() && !client.left()) throw timed_out();
   if (reply.is_null()) return client_left(response, *log);
@@ -236,8 +265,9 @@ void Answers::embeddings(const EmbeddingRequest& parsed, httplib::Response& resp
 
 void Answers::stream(httplib::Response& response, const std::shared_ptr<RequestLog>& log, Begun begun) {
   const char* type = begun.writer->stream_type();
-  const auto state = std::make_shared<Stream>(cancelled_, std::move(begun.job), std::move(begun.writer), log,
-                                              std::move(begun.ticket), service_.limits().request_seconds);
+  const auto state = std::make_shared<Stream>(cancelled_, std::move(begun.service), std::move(begun.job),
+                                              std::move(begun.writer), log, std::move(begun.ticket),
+                                              limits_.request_seconds);
   response.status = 200;
   log->status(200);
   response.set_header("Cache-Control", "no-cache");
@@ -250,7 +280,7 @@ void Answers::whole(httplib::Response& response, const std::shared_ptr<RequestLo
   Job& job = *begun.job;
   AnswerWriter& writer = *begun.writer;
   const Connection& client = Connection::current();
-  const auto deadline = Clock::now() + std::chrono::seconds(service_.limits().request_seconds);
+  const auto deadline = Clock::now() + std::chrono::seconds(limits_.request_seconds);
   while (!job.done()) {
     const std::vector<Delta> deltas = job.take(kLook);
     log->usage(job.usage());

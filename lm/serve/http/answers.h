@@ -4,12 +4,13 @@
 #include <httplib.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 
 #include "lm/serve/http/request_log.h"
 #include "lm/serve/service/replies.h"
-#include "lm/serve/service/service.h"
+#include "lm/serve/service/service_source.h"
 
 namespace caldera::serve {
 
@@ -22,6 +23,7 @@ enum class Endpoint : std::uint8_t {
   ollama_generate,
   count_tokens,
   embeddings,
+  rerank,
   tokenize,
   detokenize,
   apply_template
@@ -30,7 +32,9 @@ enum class Endpoint : std::uint8_t {
 /// Answers requests for texts, whole or as a stream. May be used from any thread.
 class Answers {
  public:
-  Answers(Service& service, Metrics& metrics) : service_(service), metrics_(metrics) {}
+  /// `limits`: those that hold whatever service answers.
+  Answers(ServiceSource& services, Metrics& metrics, const ServeLimits& limits)
+      : services_(services), metrics_(metrics), limits_(limits) {}
 
   /// Answers a request of Connection::current() whose body has been read. Throws ApiError where it is
   /// refused. A stream goes on after the return: then `log` lives until it ends.
@@ -47,18 +51,20 @@ class Answers {
   class Ticket;
   class Stream;
 
-  void embeddings(const EmbeddingRequest& parsed, httplib::Response& response,
-                  const std::shared_ptr<RequestLog>& log);
-  std::optional<Json> about_tokens(Endpoint endpoint, const Json& document) const;
+  /// Answers what a service makes of vectors.
+  using OfVectors = std::function<Json(Usage& usage, const std::function<bool()>& go_on)>;
+  void vectors(const OfVectors& answer, httplib::Response& response, const std::shared_ptr<RequestLog>& log);
+  static std::optional<Json> about_tokens(const Service& service, Endpoint endpoint, const Json& document);
   struct Begun;
-  Begun begin(Endpoint endpoint, const Json& document);
+  void begin(Endpoint endpoint, const Json& document, Begun& begun);
   template <class Request>
   void start(const Request& request, Begun& begun);
   void stream(httplib::Response& response, const std::shared_ptr<RequestLog>& log, Begun begun);
   void whole(httplib::Response& response, const std::shared_ptr<RequestLog>& log, Begun& begun);
 
-  Service& service_;
+  ServiceSource& services_;
   Metrics& metrics_;
+  const ServeLimits& limits_;
   std::atomic<bool> closed_{false};
   std::atomic<bool> cancelled_{false};
 };

@@ -1,6 +1,7 @@
 #include "lm/serve/http/connection.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -43,30 +44,67 @@ bool would_wait() { return errno == EAGAIN || errno == EINTR; }
 
 }  // namespace
 
-Connection::Connection(int socket, const FramingLimits& limits)
+Connection::Connection(int socket, const FramingLimits& limits, const TlsContext* tls)
     : socket_(socket),
       client_(end_of(socket, getpeername)),
       server_(end_of(socket, getsockname)),
       limits_(limits),
-      framing_(limits) {}
+      framing_(limits) {
+  if (tls == nullptr) return;
+  fcntl(socket_, F_SETFL, fcntl(socket_, F_GETFL) | O_NONBLOCK);
+  tls_ = std::make_unique<TlsSession>(*tls, socket_);
+}
 
 Connection::~Connection() { close(socket_); }
 
-bool Connection::receive() {
-  const std::size_t size = in_.size();
-  in_.resize(size + kPiece);
-  const ssize_t got = recv(socket_, in_.data() + size, kPiece, MSG_DONTWAIT);
-  const bool waits = got < 0 && would_wait();
-  in_.resize(size + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
-  return got > 0 || waits;
+ssize_t Connection::take(char* to, std::size_t size, bool& waits) {
+  waits = false;
+  if (tls_ == nullptr) {
+    const ssize_t got = recv(socket_, to, size, MSG_DONTWAIT);
+    waits = got < 0 && would_wait();
+    return got;
+  }
+  std::size_t count = 0;
+  const TlsSession::Result result = tls_->read({to, size}, count);
+  if (result == TlsSession::Result::done) return static_cast<ssize_t>(count);
+  waits = result != TlsSession::Result::ended;
+  return waits ? -1 : 0;
 }
 
-bool Connection::discard() const {
+ssize_t Connection::give(std::string_view bytes, bool& waits) {
+  waits = false;
+  if (tls_ == nullptr) {
+    const ssize_t done = ::send(socket_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    waits = done < 0 && would_wait();
+    return done;
+  }
+  std::size_t count = 0;
+  const TlsSession::Result result = tls_->write(bytes, count);
+  if (result == TlsSession::Result::done) return static_cast<ssize_t>(count);
+  waits = result != TlsSession::Result::ended;
+  return -1;
+}
+
+bool Connection::receive() {
+  // What is encrypted is read to its end: the rest would not wake who waits for the socket.
+  const std::size_t most = limits_.max_body + (std::size_t{1} << 20);
+  for (;;) {
+    const std::size_t size = in_.size();
+    in_.resize(size + kPiece);
+    bool waits = false;
+    const ssize_t got = take(in_.data() + size, kPiece, waits);
+    in_.resize(size + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    if (got <= 0) return waits;
+    if (tls_ == nullptr || in_.size() > most) return true;
+  }
+}
+
+bool Connection::discard() {
   std::array<char, 4096> scratch;
-  ssize_t got = 0;
-  do got = recv(socket_, scratch.data(), scratch.size(), MSG_DONTWAIT);
-  while (got > 0);
-  return got < 0 && would_wait();
+  bool waits = false;
+  while (take(scratch.data(), scratch.size(), waits) > 0) {
+  }
+  return waits;
 }
 
 RequestFraming::State Connection::look() {
@@ -82,7 +120,8 @@ RequestFraming::State Connection::look() {
 void Connection::send_continue() {
   if (continued_ || !framing_.expects_continue()) return;
   continued_ = true;
-  ::send(socket_, kContinue.data(), kContinue.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  bool waits = false;
+  give(kContinue, waits);
 }
 
 std::size_t Connection::read(char* to, std::size_t size) {
@@ -104,13 +143,14 @@ void Connection::next_request() {
 
 bool Connection::send(std::string_view bytes, int seconds) {
   while (!bytes.empty()) {
-    const ssize_t done = ::send(socket_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    bool waits = false;
+    const ssize_t done = give(bytes, waits);
     if (done > 0) {
       bytes.remove_prefix(static_cast<std::size_t>(done));
       sent_ += static_cast<std::size_t>(done);
       continue;
     }
-    if (done < 0 && !would_wait()) return false;
+    if (done < 0 && !waits) return false;
     const double allowed = seconds + static_cast<double>(sent_) / kLeastAnswerRate - waited_.count();
     if (allowed <= 0) return false;
     const Clock::time_point start = Clock::now();
@@ -124,12 +164,15 @@ bool Connection::send(std::string_view bytes, int seconds) {
   return true;
 }
 
-void Connection::send_last(std::string_view bytes) const {
-  ::send(socket_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+void Connection::send_last(std::string_view bytes) {
+  bool waits = false;
+  if (!bytes.empty()) give(bytes, waits);
+  if (tls_ != nullptr) tls_->say_end();
   shutdown(socket_, SHUT_WR);
 }
 
 bool Connection::left() const {
+  if (tls_ != nullptr) return tls_->ended();
   char byte = 0;
   const ssize_t got = recv(socket_, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   return got == 0 || (got < 0 && !would_wait());

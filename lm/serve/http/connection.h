@@ -4,10 +4,12 @@
 #include <httplib.h>
 
 #include <chrono>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "lm/serve/http/request_framing.h"
+#include "lm/serve/http/tls.h"
 
 namespace caldera::serve {
 
@@ -20,8 +22,9 @@ struct ConnectionEnd {
 /// One thread at a time has it: that which waits for requests, or one that answers.
 class Connection {
  public:
-  /// Takes the socket, which the destructor closes.
-  Connection(int socket, const FramingLimits& limits);
+  /// Takes the socket, which the destructor closes. `tls`: what is sent and received is encrypted; null: it
+  /// is not.
+  Connection(int socket, const FramingLimits& limits, const TlsContext* tls = nullptr);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -33,7 +36,7 @@ class Connection {
   /// Takes what has come, without waiting. False once the client sends no more.
   bool receive();
   /// Takes what comes and throws it away. False once the client sends no more.
-  bool discard() const;
+  bool discard();
   /// Says how far the next request has come.
   RequestFraming::State look();
   const RequestFraming& framing() const { return framing_; }
@@ -51,7 +54,7 @@ class Connection {
   /// least so many bytes a second. False where the client is gone, or too slow.
   bool send(std::string_view bytes, int seconds);
   /// Sends what can be sent without waiting, and says that no more comes.
-  void send_last(std::string_view bytes) const;
+  void send_last(std::string_view bytes);
   /// Whether the client has closed the connection, or its side of it.
   bool left() const;
 
@@ -61,7 +64,12 @@ class Connection {
  private:
   friend class AnsweredConnection;
 
+  /// Do what recv() and send() do without waiting: -1 where they would, which `waits` tells apart.
+  ssize_t take(char* to, std::size_t size, bool& waits);
+  ssize_t give(std::string_view bytes, bool& waits);
+
   int socket_;
+  std::unique_ptr<TlsSession> tls_;
   ConnectionEnd client_, server_;
   FramingLimits limits_;
   RequestFraming framing_;

@@ -113,7 +113,7 @@ void ConnectionServer::end() {
 }
 
 bool ConnectionServer::process_and_close_socket(socket_t socket) {
-  add(std::make_unique<Connection>(socket, options_.framing), false);
+  add(std::make_unique<Connection>(socket, options_.framing, options_.tls.get()), false);
   return true;
 }
 

@@ -23,6 +23,7 @@ struct ConnectionOptions {
   std::size_t max_connections = 4096;
   std::size_t max_buffered = std::size_t{256} << 20;  ///< bytes of requests that have not come to their end
   FramingLimits framing;
+  std::shared_ptr<const TlsContext> tls;  ///< null: connections are not encrypted
   int read_seconds = 10;   ///< for a request's headers, and without more of its body than the least rate
   int write_seconds = 30;  ///< for a client that takes no more of an answer
   int idle_seconds = 30;   ///< until a next request begins

@@ -10,15 +10,6 @@
 namespace caldera::serve {
 namespace {
 
-// Takes the same time wherever they differ.
-bool same(const std::string& a, const std::string& b) {
-  unsigned difference = a.size() == b.size() ? 0 : 1;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    difference |= static_cast<unsigned char>(a[i]) ^
-                  static_cast<unsigned char>(b[i % std::max<std::size_t>(b.size(), 1)]);
-  return difference == 0 && !b.empty();
-}
-
 // The key of "Bearer KEY", where the scheme may be written in any case (RFC 9110).
 std::optional<std::string> bearer_key(const std::string& value) {
   constexpr std::string_view kScheme = "bearer ";
@@ -92,24 +83,18 @@ void Guard::check_site(const httplib::Request& request) const {
   if (own != origin) throw origin_refused();
 }
 
-void Guard::check_key(const httplib::Request& request) const {
-  if (options_.api_key.empty()) return;
-  const std::string given =
-      bearer_key(request.get_header_value("Authorization")).value_or(request.get_header_value("x-api-key"));
-  if (!same(given, options_.api_key)) {
-    throw ApiError(401, "authentication_error",
-                   given.empty() ? "an API key is asked for: send \"Authorization: Bearer KEY\""
-                                 : "the API key is not the server's",
-                   {}, "invalid_api_key");
-  }
+std::string key_of(const httplib::Request& request) {
+  return bearer_key(request.get_header_value("Authorization"))
+      .value_or(request.get_header_value("x-api-key"));
 }
 
 void Guard::allow_origin(const httplib::Request& request, httplib::Response& response) const {
   const std::string origin = request.get_header_value("Origin");
   if (origin.empty() || !is_named(origin) || origin.find_first_of("\r\n") != std::string::npos) return;
   response.set_header("Access-Control-Allow-Origin", origin);
-  response.set_header("Access-Control-Allow-Headers",
-                      "Authorization, Content-Type, x-api-key, anthropic-version, anthropic-beta");
+  response.set_header(
+      "Access-Control-Allow-Headers",
+      "Authorization, Content-Type, x-api-key, x-request-id, anthropic-version, anthropic-beta");
   response.set_header("Access-Control-Allow-Methods", "GET, POST, OPTIONS");
   response.set_header("Vary", "Origin");
 }

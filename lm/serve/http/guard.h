@@ -1,4 +1,4 @@
-// Guard: who may ask: the API key, and pages of other sites that a browser shows.
+// Guard: who may ask: pages of other sites that a browser shows.
 #pragma once
 
 #include <httplib.h>
@@ -13,9 +13,11 @@ namespace caldera::serve {
 
 struct GuardOptions {
   std::string host;                  ///< the address that is listened at
-  std::string api_key;               ///< empty: none is asked for
   std::vector<std::string> origins;  ///< sites whose pages may ask, "https://example.org"; "*": any
 };
+
+/// The key that a request has ("Authorization: Bearer KEY", or "x-api-key: KEY"); empty where it has none.
+std::string key_of(const httplib::Request& request);
 
 /// A browser sends what any page tells it to, to this machine's own addresses as well. So a request that a
 /// page made is answered where the page is this server's own or of an origin that was named; and a server
@@ -29,8 +31,6 @@ class Guard {
   /// Throws ApiError 403 for a request that a page of another site made, 400 for one that names several hosts
   /// or origins.
   void check_site(const httplib::Request& request) const;
-  /// Throws ApiError 401 without the right key ("Authorization: Bearer KEY", or "x-api-key: KEY").
-  void check_key(const httplib::Request& request) const;
   /// Sets the headers that let a page of an origin that was named read the answer.
   void allow_origin(const httplib::Request& request, httplib::Response& response) const;
 

@@ -31,9 +31,7 @@ ConnectionOptions few_connections() {
 class PageServer::Impl {
  public:
   Impl(std::filesystem::path page, int port)
-      : page_(std::move(page)),
-        guard_({.host = kHost, .api_key = {}, .origins = {}}),
-        server_(few_connections()) {
+      : page_(std::move(page)), guard_({.host = kHost, .origins = {}}), server_(few_connections()) {
     server_.Get("/", [this](const httplib::Request& request, httplib::Response& response) {
       answer(request, response);
     });

@@ -3,7 +3,10 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <cmath>
 #include <ctime>
+
+#include "lm/serve/protocol/api_error.h"
 
 namespace caldera::serve {
 namespace {
@@ -19,25 +22,45 @@ std::string one_line(std::string text) {
 
 }  // namespace
 
-RequestLog::RequestLog(Metrics& metrics, Print print, std::string client, std::string method,
-                       std::string endpoint)
-    : metrics_(metrics),
-      print_(std::move(print)),
-      client_(std::move(client)),
-      method_(std::move(method)),
-      endpoint_(std::move(endpoint)) {}
+RequestLog::RequestLog(Metrics& metrics, Print print, bool json, Begin begin)
+    : metrics_(metrics), print_(std::move(print)), json_(json), begin_(std::move(begin)) {}
 
 RequestLog::~RequestLog() {
-  metrics_.count_request(endpoint_, status_, seconds());
+  metrics_.count_request(begin_.endpoint, status_, seconds());
   metrics_.count_tokens(usage_.prompt_tokens, usage_.completion_tokens);
-  if (!print_) return;
+  if (key_ != nullptr) key_->count_tokens(usage_.prompt_tokens + usage_.completion_tokens);
+  if (print_) print_(json_ ? json_line() : one_line(line()));
+}
+
+std::string RequestLog::line() const {
   std::string line = fmt::format("{:%Y-%m-%dT%H:%M:%SZ} {} {} {} {} {:.3f}s", fmt::gmtime(std::time(nullptr)),
-                                 client_, method_, endpoint_, status_, seconds());
+                                 begin_.client, begin_.method, begin_.endpoint, status_, seconds());
   if (usage_.prompt_tokens > 0)
     line += fmt::format(" prompt={} generated={}", usage_.prompt_tokens, usage_.completion_tokens);
   if (first_token_ >= 0) line += fmt::format(" first={:.3f}s", first_token_);
   if (!end_.empty()) line += " " + end_;
-  print_(one_line(line));
+  return line;
+}
+
+std::string RequestLog::json_line() const {
+  const auto told = [](double seconds) { return std::round(seconds * 1e6) / 1e6; };
+  Json line{{"time", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
+            {"id", begin_.id},
+            {"client", begin_.client},
+            {"method", begin_.method},
+            {"path", begin_.endpoint},
+            {"status", status_},
+            {"seconds", told(seconds())}};
+  if (key_ != nullptr) line["key"] = key_->name();
+  if (!model_.empty()) line["model"] = model_;
+  if (usage_.prompt_tokens > 0) {
+    line["prompt_tokens"] = usage_.prompt_tokens;
+    line["cached_tokens"] = usage_.cached_tokens;
+    line["generated_tokens"] = usage_.completion_tokens;
+  }
+  if (first_token_ >= 0) line["first_token_seconds"] = told(first_token_);
+  if (!end_.empty()) line["end"] = one_line(end_);
+  return dump(line);
 }
 
 void RequestLog::first_token() {

@@ -13,9 +13,12 @@
 #include "lm/serve/http/answers.h"
 #include "lm/serve/http/connection_server.h"
 #include "lm/serve/http/guard.h"
+#include "lm/serve/http/key_ring.h"
+#include "lm/serve/http/tls.h"
 #include "lm/serve/page.h"
 #include "lm/serve/service/message_writer.h"
 #include "lm/serve/service/ollama_writer.h"
+#include "lm/serve/service/replies.h"
 
 namespace caldera::serve {
 namespace {
@@ -29,12 +32,16 @@ constexpr const char* kEmbeddings = "/v1/embeddings";
 constexpr const char* kModels = "/v1/models";
 constexpr const char* kMessages = "/v1/messages";
 constexpr const char* kTags = "/api/tags";
+constexpr const char* kLoadAdapter = "/v1/load_lora_adapter";
+constexpr const char* kUnloadAdapter = "/v1/unload_lora_adapter";
 
 /// The paths that take a body.
 constexpr std::pair<const char*, Endpoint> kPosts[] = {
     {kChat, Endpoint::chat},
     {kCompletions, Endpoint::completions},
     {kEmbeddings, Endpoint::embeddings},
+    {"/v1/rerank", Endpoint::rerank},
+    {"/rerank", Endpoint::rerank},
     {kMessages, Endpoint::messages},
     {"/v1/messages/count_tokens", Endpoint::count_tokens},
     {"/v1/responses", Endpoint::responses},
@@ -58,7 +65,9 @@ void set_error(const httplib::Request& request, httplib::Response& response, con
 
 // The methods of a path that there is, for the header Allow; empty for any other.
 std::string methods_of(const std::string& path) {
-  if (std::ranges::any_of(kPosts, [&](const auto& post) { return path == post.first; })) return "POST";
+  if (std::ranges::any_of(kPosts, [&](const auto& post) { return path == post.first; }) ||
+      path == kLoadAdapter || path == kUnloadAdapter)
+    return "POST";
   const bool read = path == "/" || path == kTags || path == "/health" || path == "/metrics" ||
                     path == kModels || path.starts_with(std::string(kModels) + "/");
   return read ? "GET, HEAD" : "";
@@ -94,7 +103,7 @@ std::size_t most_connections() {
 }
 
 ConnectionOptions connection_options(const ServeLimits& limits, Metrics& metrics,
-                                     const RequestLog::Print& print) {
+                                     const ServerOptions& server) {
   ConnectionOptions options;
   // Twice the clients: those that are told to come back later take a thread too.
   options.threads = static_cast<std::size_t>(2 * limits.max_clients + 16);
@@ -105,12 +114,44 @@ ConnectionOptions connection_options(const ServeLimits& limits, Metrics& metrics
   options.refusal = [](int status, const std::string& problem) {
     return dump(framing_error(status, problem).json());
   };
-  options.refused = [&metrics, print](const ConnectionEnd& client, int status, const std::string& problem) {
-    RequestLog log(metrics, print, fmt::format("{}:{}", client.address, client.port), "-", "-");
+  if (!server.tls_certificate.empty())
+    options.tls = std::make_shared<TlsContext>(server.tls_certificate, server.tls_key);
+  options.refused = [&metrics, print = server.log, json = server.json_log](
+                        const ConnectionEnd& client, int status, const std::string& problem) {
+    RequestLog log(metrics, print, json, {"", fmt::format("{}:{}", client.address, client.port), "-", "-"});
     log.status(status);
     log.end(fmt::format("refused: {}", problem));
   };
   return options;
+}
+
+/// The id that a client gives its request, or one of the server's.
+std::string request_id(const httplib::Request& request) {
+  constexpr std::size_t kMost = 128;
+  const std::string given = request.get_header_value("X-Request-Id");
+  const bool plain = !given.empty() && given.size() <= kMost && std::ranges::all_of(given, [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
+           c == '_' || c == '.' || c == ':';
+  });
+  return plain ? given : "req_" + random_id();
+}
+
+/// What every model does, together.
+BatchStatus sum_of(const std::vector<std::shared_ptr<Service>>& services) {
+  BatchStatus sum;
+  for (const auto& service : services) {
+    const BatchStatus one = service->status();
+    sum.running += one.running;
+    sum.waiting += one.waiting;
+    sum.pages += one.pages;
+    sum.pages_in_use += one.pages_in_use;
+    sum.cache_bytes += one.cache_bytes;
+    sum.reused_tokens += one.reused_tokens;
+    sum.drafted_tokens += one.drafted_tokens;
+    sum.accepted_tokens += one.accepted_tokens;
+    sum.preempted += one.preempted;
+  }
+  return sum;
 }
 
 std::string make_nonce() {
@@ -122,12 +163,15 @@ std::string make_nonce() {
 
 class HttpServer::Impl {
  public:
-  Impl(Service& service, ServerOptions options)
-      : service_(service),
+  Impl(ServiceSource& services, const ServeLimits& limits, ServerOptions options)
+      : services_(services),
+        limits_(limits),
         options_(std::move(options)),
-        guard_({options_.host, options_.api_key, options_.origins}),
-        answers_(service, metrics_),
-        server_(connection_options(service.limits(), metrics_, options_.log)) {
+        guard_({options_.host, options_.origins}),
+        answers_(services, metrics_, limits_),
+        server_(connection_options(limits_, metrics_, options_)) {
+    keys_.emplace(options_.api_key);
+    if (!options_.api_keys.empty()) keys_->add_file(options_.api_keys);
     configure();
     route();
   }
@@ -143,7 +187,7 @@ class HttpServer::Impl {
   void stop() {
     answers_.close();
     if (!started_) return;
-    const auto deadline = Clock::now() + std::chrono::seconds(service_.limits().drain_seconds);
+    const auto deadline = Clock::now() + std::chrono::seconds(limits_.drain_seconds);
     while (metrics_.active() > 0 && Clock::now() < deadline && !hurried_)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     answers_.cancel_all();
@@ -160,11 +204,13 @@ class HttpServer::Impl {
 
  private:
   void configure() {
-    const ServeLimits& limits = service_.limits();
-    server_.set_payload_max_length(limits.max_body);
+    server_.set_payload_max_length(limits_.max_body);
     server_.set_tcp_nodelay(true);
     server_.set_pre_routing_handler([this](const auto& request, auto& response) {
       guard_.allow_origin(request, response);
+      // Anthropic's clients look for it without the X.
+      const std::string id = request_id(request);
+      response.set_header(request.path.starts_with(kMessages) ? "request-id" : "X-Request-Id", id);
       return httplib::Server::HandlerResponse::Unhandled;
     });
     server_.set_error_handler([](const httplib::Request& request, httplib::Response& response) {
@@ -196,28 +242,72 @@ class HttpServer::Impl {
     });
     get("/health", false, [this](const auto&, httplib::Response& response) {
       if (answers_.closed()) throw unavailable("the server stops");
+      for (const auto& service : services_.loaded())
+        if (const std::string why = service->failure(); !why.empty())
+          throw unavailable(fmt::format("the model '{}' gives no answers: {}", service->served().name, why));
       response.set_content(R"({"status":"ok"})", kJson);
     });
     get("/metrics", true, [this](const auto&, httplib::Response& response) {
-      response.set_content(metrics_.text(service_.status()), "text/plain; version=0.0.4");
+      response.set_content(metrics_.text(sum_of(services_.loaded())), "text/plain; version=0.0.4");
     });
-    get(kModels, true, [this](const auto&, httplib::Response& response) {
-      response.set_content(dump(service_.models()), kJson);
-    });
+    get(kModels, true,
+        [this](const auto&, httplib::Response& response) { response.set_content(dump(models()), kJson); });
     get(kTags, true, [this](const auto&, httplib::Response& response) {
-      response.set_content(dump(ollama_tags(service_.model_names(), service_.served().created)), kJson);
+      response.set_content(dump(ollama_tags(services_.names(), services_.loaded().front()->served().created)),
+                           kJson);
     });
     get("/v1/models/(.+)", true, [this](const httplib::Request& request, httplib::Response& response) {
-      response.set_content(dump(service_.model(request.matches[1])), kJson);
+      const std::string name = request.matches[1];
+      const Json all = models();
+      for (const Json& model : all["data"])
+        if (model["id"] == name) return response.set_content(dump(model), kJson);
+      services_.find(name);  // says that there is none
     });
     for (const auto& [path, endpoint] : kPosts) post(path, endpoint);
+    update(kLoadAdapter, [](Service& service, const Fields& fields) {
+      fields.refuse_others({"lora_name", "lora_path", "load_inplace", "base_model_name"});
+      const auto name = fields.text("lora_name");
+      const auto path = fields.text("lora_path");
+      if (!name) fields.fail("lora_name", "is missing");
+      if (!path || path->empty()) fields.fail("lora_path", "is missing");
+      service.load_adapter(*name, *path, fields.flag("load_inplace").value_or(false));
+      return fmt::format("Success: LoRA adapter '{}' added successfully.", *name);
+    });
+    update(kUnloadAdapter, [](Service& service, const Fields& fields) {
+      fields.refuse_others({"lora_name", "lora_int_id"});
+      const auto name = fields.text("lora_name");
+      if (!name) fields.fail("lora_name", "is missing");
+      service.unload_adapter(*name);
+      return fmt::format("Success: LoRA adapter '{}' removed successfully.", *name);
+    });
     server_.Options(".*", [](const auto&, httplib::Response& response) { response.status = 204; });
   }
 
-  std::shared_ptr<RequestLog> make_log(const httplib::Request& request, const std::string& endpoint) {
-    return std::make_shared<RequestLog>(metrics_, options_.log,
-                                        fmt::format("{}:{}", request.remote_addr, request.remote_port),
-                                        request.method, endpoint);
+  /// Models that are loaded say more of themselves.
+  Json models() const {
+    Json list = Json::array();
+    std::vector<std::string> told;
+    for (const auto& service : services_.loaded()) {
+      const Json own = service->models();
+      for (const Json& model : own["data"]) {
+        told.push_back(model["id"]);
+        list.push_back(model);
+      }
+    }
+    for (const std::string& name : services_.names())
+      if (std::ranges::count(told, name) == 0)
+        list.push_back({{"id", name}, {"object", "model"}, {"created", 0}, {"owned_by", "caldera"}});
+    return {{"object", "list"}, {"data", std::move(list)}};
+  }
+
+  std::shared_ptr<RequestLog> make_log(const httplib::Request& request, const httplib::Response& response,
+                                       const std::string& endpoint) {
+    const bool is_message = request.path.starts_with(kMessages);
+    return std::make_shared<RequestLog>(
+        metrics_, options_.log, options_.json_log,
+        RequestLog::Begin{response.get_header_value(is_message ? "request-id" : "X-Request-Id"),
+                          fmt::format("{}:{}", request.remote_addr, request.remote_port), request.method,
+                          endpoint});
   }
 
   /// Runs a handler: what it refuses becomes the answer.
@@ -240,10 +330,10 @@ class HttpServer::Impl {
   template <class Handle>
   void get(const std::string& pattern, bool needs_key, Handle handle) {
     server_.Get(pattern, [=, this](const httplib::Request& request, httplib::Response& response) {
-      const auto log = make_log(request, pattern);
+      const auto log = make_log(request, response, pattern);
       guarded(request, response, *log, [&] {
         guard_.check_site(request);
-        if (needs_key) guard_.check_key(request);
+        if (needs_key) keys_->check(key_of(request));
         handle(request, response);
         response.status = 200;
         log->status(200);
@@ -254,12 +344,37 @@ class HttpServer::Impl {
   void post(const char* path, Endpoint endpoint) {
     server_.Post(path, [=, this](const httplib::Request& request, httplib::Response& response,
                                  const httplib::ContentReader& reader) {
-      const auto log = make_log(request, path);
+      const auto log = make_log(request, response, path);
       guarded(request, response, *log, [&] {
         const std::string body = read_body(request, response, reader);
         guard_.check_site(request);
-        guard_.check_key(request);
+        log->key(keys_->begin(key_of(request)));
         answers_.answer(endpoint, body, response, log);
+      });
+    });
+  }
+
+  /// A request that changes what is served.
+  template <class Handle>
+  void update(const char* path, Handle handle) {
+    server_.Post(path, [=, this](const httplib::Request& request, httplib::Response& response,
+                                 const httplib::ContentReader& reader) {
+      const auto log = make_log(request, response, path);
+      guarded(request, response, *log, [&] {
+        const std::string body = read_body(request, response, reader);
+        guard_.check_site(request);
+        keys_->check(key_of(request));
+        if (!options_.adapter_updates)
+          throw ApiError(403, "permission_error",
+                         "adapters may be changed where the server runs with "
+                         "--adapter-updates",
+                         {}, "adapter_updates_refused");
+        const Json document = parse_body(body, limits_.max_depth);
+        const Fields fields(document);
+        const auto named = fields.text("base_model_name");
+        response.set_content(handle(*services_.find(named.value_or("")), fields), "text/plain");
+        response.status = 200;
+        log->status(200);
       });
     });
   }
@@ -267,27 +382,28 @@ class HttpServer::Impl {
   /// Reads the body, which has come, piece by piece: cpp-httplib does not bound what is compressed.
   std::string read_body(const httplib::Request& request, httplib::Response& response,
                         const httplib::ContentReader& reader) {
-    const ServeLimits& limits = service_.limits();
     if (request.is_multipart_form_data())
       throw ApiError(415, "invalid_request_error", "the body must be JSON", {}, "unsupported_media_type");
     std::string body;
     bool too_large = false;
     const bool complete = reader([&](const char* data, std::size_t size) {
-      too_large = body.size() + size > limits.max_body;
+      too_large = body.size() + size > limits_.max_body;
       if (!too_large) body.append(data, size);
       return !too_large;
     });
     if (complete) return body;
     if (too_large || response.status == 413)
       throw ApiError(413, "invalid_request_error",
-                     fmt::format("the body is larger than {} bytes", limits.max_body), {}, "body_too_large");
+                     fmt::format("the body is larger than {} bytes", limits_.max_body), {}, "body_too_large");
     throw bad_request("the body could not be read");
   }
 
-  Service& service_;
+  ServiceSource& services_;
+  const ServeLimits limits_;
   ServerOptions options_;
   Metrics metrics_;
   Guard guard_;
+  std::optional<KeyRing> keys_;
   Answers answers_;
   ConnectionServer server_;
   std::atomic<bool> hurried_{false};
@@ -295,7 +411,10 @@ class HttpServer::Impl {
 };
 
 HttpServer::HttpServer(Service& service, ServerOptions options)
-    : impl_(std::make_unique<Impl>(service, std::move(options))) {}
+    : one_(std::make_unique<OneService>(service)),
+      impl_(std::make_unique<Impl>(*one_, service.limits(), std::move(options))) {}
+HttpServer::HttpServer(ServiceSource& services, const ServeLimits& limits, ServerOptions options)
+    : impl_(std::make_unique<Impl>(services, limits, std::move(options))) {}
 HttpServer::~HttpServer() = default;
 int HttpServer::bind() { return impl_->bind(); }
 void HttpServer::start() { impl_->start(); }

@@ -5,15 +5,18 @@
 
 #include "lm/serve/http/server_options.h"
 #include "lm/serve/service/metrics.h"
-#include "lm/serve/service/service.h"
+#include "lm/serve/service/service_source.h"
 
 namespace caldera::serve {
 
 /// Listens, answers, and stops. Answers are of OpenAI's API (docs/guide/serving.md).
 class HttpServer {
  public:
-  /// Keeps a reference to the service, whose limits it obeys.
+  /// Keeps a reference to the service, whose limits it obeys. Throws FileError for keys and certificates that
+  /// cannot be read.
   HttpServer(Service& service, ServerOptions options);
+  /// Keeps a reference to several, of which each request names one.
+  HttpServer(ServiceSource& services, const ServeLimits& limits, ServerOptions options);
   /// Stops, if that has not been done.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
@@ -33,6 +36,7 @@ class HttpServer {
 
  private:
   class Impl;
+  std::unique_ptr<ServiceSource> one_;  // where there is one service alone
   std::unique_ptr<Impl> impl_;
 };
 

@@ -20,6 +20,10 @@ constexpr std::string_view kOfAccounts[] = {"metadata",
                                             "include",
                                             "max_tool_calls"};
 
+// As vLLM has them beside OpenAI's.
+constexpr const char* kOfSampling[] = {
+    "seed", "top_k", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty"};
+
 std::string item_type(const Fields& item) { return item.text("type").value_or("message"); }
 
 /// The items of a conversation, one after another, as messages.
@@ -194,6 +198,7 @@ ResponsesRequest read_responses_request(const Json& body, const ServeLimits& lim
       "text",           "reasoning",  "previous_response_id", "conversation",
       "prompt",         "background", "truncation",           "chat_template_kwargs"};
   known.insert(known.end(), std::begin(kOfAccounts), std::end(kOfAccounts));
+  known.insert(known.end(), std::begin(kOfSampling), std::end(kOfSampling));
   fields.refuse_others(known);
   refuse_what_is_kept(fields);
   fields.object("stream_options");
@@ -202,6 +207,8 @@ ResponsesRequest read_responses_request(const Json& body, const ServeLimits& lim
   for (const char* same :
        {"model", "stream", "temperature", "top_p", "parallel_tool_calls", "chat_template_kwargs"})
     if (const Json* value = fields.find(same)) chat[same] = *value;
+  for (const char* name : kOfSampling)
+    if (const Json* value = fields.find(name)) chat[name] = *value;
   if (const auto most = fields.integer("max_output_tokens", 1, limits.max_tokens)) chat["max_tokens"] = *most;
   if (const auto top = fields.integer("top_logprobs", 0, 20)) {
     chat["logprobs"] = true;

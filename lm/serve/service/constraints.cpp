@@ -73,7 +73,7 @@ std::shared_ptr<TokenConstraint> Constraints::form(const OutputForm& form) {
 std::shared_ptr<TokenConstraint> Constraints::begun_calls(const Json& tools,
                                                           std::optional<ThinkingSplitter> thinking,
                                                           bool several) {
-  if (!model_.tools || model_.tools->open.empty()) return nullptr;
+  if (!holds_calls()) return nullptr;
   std::vector<GrammarList> lists;
   for (const caldera::detail::ToolCallsForm& form :
        caldera::detail::payload_of(*model_.tools).forms(*model_.tools)) {
@@ -89,7 +89,6 @@ std::shared_ptr<TokenConstraint> Constraints::begun_calls(const Json& tools,
     list.after = {spaced_part(form.after, true)};
     lists.push_back(std::move(list));
   }
-  if (lists.empty()) return nullptr;
   std::shared_ptr<const Grammar> grammar;
   try {
     grammar = grammar_of(lists);
@@ -126,6 +125,11 @@ std::shared_ptr<TokenConstraint> Constraints::tool_call(const Json& tools, const
                             text_part(frame->after)});
   }
   return make(alternatives, "tools");
+}
+
+bool Constraints::holds_calls() const {
+  return model_.tools && !model_.tools->open.empty() &&
+         !caldera::detail::payload_of(*model_.tools).forms(*model_.tools).empty();
 }
 
 std::shared_ptr<TokenConstraint> Constraints::behind(std::string_view mark,

@@ -31,6 +31,8 @@ class Constraints {
   /// is not known how calls begin. `thinking`: see HeldCalls.
   std::shared_ptr<TokenConstraint> begun_calls(const Json& tools, std::optional<ThinkingSplitter> thinking,
                                                bool several);
+  /// Whether calls are held to their form, once they begin.
+  bool holds_calls() const;
   /// Holds what follows the mark to a constraint; before it everything goes but the text's end.
   std::shared_ptr<TokenConstraint> behind(std::string_view mark, std::shared_ptr<TokenConstraint> then);
 

@@ -27,16 +27,18 @@ struct TokenLine {
 struct Delta {
   std::int64_t index = 0;  ///< of the text: "choices[index]"
   std::string text;
-  std::string reasoning;  ///< what the model thinks before it answers
-  std::vector<ToolCall> calls;
-  std::vector<TokenLine> tokens;  ///< where log-probabilities were asked for
-  std::string finish;             ///< "stop", "length", "tool_calls"; empty: it goes on
-  std::string stop;               ///< the stop string that ended the text
-  std::string error;              ///< why it failed, in the last one of a text that did
-  bool cancelled = false;         ///< likewise
-  bool thinking = false;          ///< the token that brought it is one of the thinking
+  std::string reasoning;              ///< what the model thinks before it answers
+  std::vector<ToolCall> calls;        ///< that are complete
+  std::vector<ToolCallPiece> pieces;  ///< of calls that are being written, where the answer is streamed
+  std::vector<bool> told;             ///< of each of `calls`, whether pieces have told it
+  std::vector<TokenLine> tokens;      ///< where log-probabilities were asked for
+  std::string finish;                 ///< "stop", "length", "tool_calls"; empty: it goes on
+  std::string stop;                   ///< the stop string that ended the text
+  std::string error;                  ///< why it failed, in the last one of a text that did
+  bool cancelled = false;             ///< likewise
+  bool thinking = false;              ///< the token that brought it is one of the thinking
 
-  bool shows() const { return !text.empty() || !reasoning.empty() || !calls.empty(); }
+  bool shows() const { return !text.empty() || !reasoning.empty() || !calls.empty() || !pieces.empty(); }
   bool ends() const { return !finish.empty() || !error.empty() || cancelled; }
 };
 

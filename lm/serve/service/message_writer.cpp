@@ -80,7 +80,9 @@ std::string MessageWriter::events(const Delta& delta) {
   if (failed_) return out;
   out += piece("thinking", "thinking", delta.reasoning);
   out += piece("text", "text", delta.text);
-  for (const ToolCall& one : delta.calls) out += call(one);
+  for (const ToolCallPiece& one : delta.pieces) out += call_piece(one);
+  for (std::size_t i = 0; i < delta.calls.size(); ++i)
+    if (i >= delta.told.size() || !delta.told[i]) out += call(delta.calls[i]);
   note_end(delta);
   return out;
 }
@@ -113,20 +115,28 @@ std::string MessageWriter::piece(const char* type, const char* field, const std:
                             {"delta", {{"type", fmt::format("{}_delta", type)}, {field, text}}}});
 }
 
+std::string MessageWriter::call_piece(const ToolCallPiece& piece) {
+  std::string out;
+  if (piece.begins) {
+    out = close_block();
+    open_ = "tool_use";
+    out += named_event({{"type", "content_block_start"},
+                        {"index", blocks_},
+                        {"content_block",
+                         {{"type", "tool_use"},
+                          {"id", "toolu_" + random_id()},
+                          {"name", piece.name},
+                          {"input", Json::object()}}}});
+  }
+  if (!piece.arguments.empty())
+    out += named_event({{"type", "content_block_delta"},
+                        {"index", blocks_},
+                        {"delta", {{"type", "input_json_delta"}, {"partial_json", piece.arguments}}}});
+  return out;
+}
+
 std::string MessageWriter::call(const ToolCall& call) {
-  std::string out = close_block();
-  open_ = "tool_use";
-  out += named_event({{"type", "content_block_start"},
-                      {"index", blocks_},
-                      {"content_block",
-                       {{"type", "tool_use"},
-                        {"id", "toolu_" + random_id()},
-                        {"name", call.name},
-                        {"input", Json::object()}}}});
-  out += named_event({{"type", "content_block_delta"},
-                      {"index", blocks_},
-                      {"delta", {{"type", "input_json_delta"}, {"partial_json", dump(arguments_of(call))}}}});
-  return out + close_block();
+  return call_piece({true, call.name, dump(arguments_of(call))}) + close_block();
 }
 
 std::string MessageWriter::close_block() {

@@ -22,6 +22,7 @@ class MessageWriter : public AnswerWriter {
   void append(const char* type, const char* field, const std::string& text);
   std::string begin(const Delta& delta);
   std::string piece(const char* type, const char* field, const std::string& text);
+  std::string call_piece(const ToolCallPiece& piece);
   std::string call(const ToolCall& call);
   std::string close_block();
   void note_end(const Delta& delta);

@@ -194,8 +194,17 @@ std::string ChunkWriter::events(const Delta& delta) {
     chat_event({{"reasoning_content", delta.reasoning}}, "", std::exchange(logprobs, nullptr));
   if (!delta.text.empty() || !logprobs.is_null())
     chat_event({{"content", delta.text}}, "", std::move(logprobs));
-  for (const ToolCall& call : delta.calls) {
-    Json entry = call_json(call);
+  for (const ToolCallPiece& piece : delta.pieces) {
+    Json entry{{"index", piece.begins ? text.calls++ : text.calls - 1}};
+    if (piece.begins)
+      entry.update(call_json({piece.name, ""}));
+    else
+      entry["function"] = {{"arguments", piece.arguments}};
+    chat_event({{"tool_calls", Json::array({std::move(entry)})}}, "", nullptr);
+  }
+  for (std::size_t i = 0; i < delta.calls.size(); ++i) {
+    if (i < delta.told.size() && delta.told[i]) continue;
+    Json entry = call_json(delta.calls[i]);
     entry["index"] = text.calls++;
     chat_event({{"tool_calls", Json::array({std::move(entry)})}}, "", nullptr);
   }

@@ -101,16 +101,15 @@ std::string ResponseWriter::close() {
   if (kind_ == Item::call) {
     place["name"] = call_.name;
     place["arguments"] = call_.arguments;
-    out += event("response.function_call_arguments.done", std::move(place));
+    out += event("response.function_call_arguments.done", place);
   } else {
     place["content_index"] = 0;
     Json text = place;
     text["text"] = text_;
     if (kind_ == Item::message) text["logprobs"] = lines_;
-    out += event(kind_ == Item::message ? "response.output_text.done" : "response.reasoning_text.done",
-                 std::move(text));
+    out += event(kind_ == Item::message ? "response.output_text.done" : "response.reasoning_text.done", text);
     place["part"] = part();
-    out += event("response.content_part.done", std::move(place));
+    out += event("response.content_part.done", place);
   }
   out += event("response.output_item.done", {{"output_index", output_.size()}, {"item", item(true)}});
   output_.push_back(item(true));
@@ -129,16 +128,26 @@ std::string ResponseWriter::piece(Item kind, const std::string& text) {
     for (const Json& line : pending_) lines_.push_back(line);
     data["logprobs"] = std::exchange(pending_, Json::array());
   }
-  return out + event(kind == Item::message ? "response.output_text.delta" : "response.reasoning_text.delta",
-                     std::move(data));
+  return out +
+         event(kind == Item::message ? "response.output_text.delta" : "response.reasoning_text.delta", data);
+}
+
+std::string ResponseWriter::call_piece(const ToolCallPiece& piece) {
+  std::string out;
+  if (piece.begins) {
+    out = close();
+    call_ = {piece.name, {}};
+    out += open(Item::call);
+  }
+  call_.arguments += piece.arguments;
+  if (!piece.arguments.empty())
+    out += event("response.function_call_arguments.delta",
+                 {{"item_id", item_id_}, {"output_index", output_.size()}, {"delta", piece.arguments}});
+  return out;
 }
 
 std::string ResponseWriter::call(const ToolCall& call) {
-  call_ = call;
-  std::string out = open(Item::call);
-  out += event("response.function_call_arguments.delta",
-               {{"item_id", item_id_}, {"output_index", output_.size()}, {"delta", call.arguments}});
-  return out + close();
+  return call_piece({true, call.name, call.arguments}) + close();
 }
 
 /// The response's beginning, before the first event; or the error of a text that failed.
@@ -168,7 +177,13 @@ std::string ResponseWriter::events(const Delta& delta) {
   if (logprobs_)
     for (Json& line : logprobs_json(delta.tokens)) pending_.push_back(std::move(line));
   out += piece(Item::message, delta.text);
-  for (const ToolCall& one : delta.calls) out += call(one);
+  for (const ToolCallPiece& one : delta.pieces) out += call_piece(one);
+  for (std::size_t i = 0; i < delta.calls.size(); ++i) {
+    if (i >= delta.told.size() || !delta.told[i])
+      out += call(delta.calls[i]);
+    else if (i + 1 == delta.calls.size())
+      out += close();  // its last piece has come
+  }
   return out;
 }
 

@@ -28,6 +28,7 @@ class ResponseWriter : public AnswerWriter {
   std::string open(Item kind);
   std::string close();
   std::string piece(Item kind, const std::string& text);
+  std::string call_piece(const ToolCallPiece& piece);
   std::string call(const ToolCall& call);
   Json part() const;
   Json item(bool complete) const;

@@ -31,7 +31,7 @@ TextOptions text_options(std::shared_ptr<const Tokenizer> tokenizer, const Seque
 
 Sequence::Sequence(const Tokenizer& tokenizer, SequenceOptions options)
     : tokenizer_(tokenizer), options_(std::move(options)) {
-  if (options_.tools) calls_.emplace(*options_.tools);
+  if (options_.tools) calls_.emplace(*options_.tools, options_.streams_calls);
 }
 
 Delta Sequence::take(const TokenEvent& event) {
@@ -107,9 +107,15 @@ void Sequence::add_answer(const std::string& text, Delta& delta) {
     delta.text += text;
     return;
   }
-  const ToolCallParser::Output output = calls_->push(text);
+  add_calls(calls_->push(text), delta);
+}
+
+void Sequence::add_calls(ToolCallParser::Output output, Delta& delta) {
   delta.text += output.content;
   delta.calls.insert(delta.calls.end(), output.calls.begin(), output.calls.end());
+  delta.told.insert(delta.told.end(), output.told.begin(), output.told.end());
+  delta.pieces.insert(delta.pieces.end(), std::make_move_iterator(output.pieces.begin()),
+                      std::make_move_iterator(output.pieces.end()));
 }
 
 void Sequence::finish(const std::string& reason, Delta& delta) {
@@ -118,9 +124,7 @@ void Sequence::finish(const std::string& reason, Delta& delta) {
   lines_.clear();
   if (options_.thinking) add_parts(options_.thinking->finish(), delta);
   if (!calls_) return;
-  const ToolCallParser::Output output = calls_->finish();
-  delta.text += output.content;
-  delta.calls.insert(delta.calls.end(), output.calls.begin(), output.calls.end());
+  add_calls(calls_->finish(), delta);
   if (calls_->has_calls()) delta.finish = "tool_calls";
 }
 

@@ -17,6 +17,7 @@ namespace caldera::serve {
 struct SequenceOptions {
   std::int64_t index = 0;
   std::optional<ToolFormat> tools;  ///< look for calls
+  bool streams_calls = false;       ///< calls, whose form is held, are told as they are written
   std::string echo;                 ///< the text begins with it
   /// The prompt, where its tokens are reported.
   std::vector<std::int32_t> scored_prompt = {};
@@ -43,6 +44,7 @@ class Sequence {
   void split(const std::string& shown, Delta& delta);
   void add_parts(const std::vector<ThinkingPart>& parts, Delta& delta);
   void add_answer(const std::string& text, Delta& delta);
+  static void add_calls(ToolCallParser::Output output, Delta& delta);
   void finish(const std::string& reason, Delta& delta);
   void begin(const TokenEvent& event, Delta& delta);
   void take_lines(Delta& delta, const std::string& shown);

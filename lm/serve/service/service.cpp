@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <variant>
 
 #include "engine/base/error.h"
@@ -54,10 +55,20 @@ void check_width(const Embedder& embedder, std::int64_t width) {
 }  // namespace
 
 Service::Service(const ServedModel& model, Engine& engine, const ServeLimits& limits)
-    : model_(model), engine_(&engine), limits_(limits), constraints_(model), breakers_(model) {}
+    : model_(model),
+      engine_(&engine),
+      limits_(limits),
+      constraints_(model),
+      breakers_(model),
+      adapters_(model.adapters) {}
 
 Service::Service(const ServedModel& model, Embedder& embedder, const ServeLimits& limits)
-    : model_(model), embedder_(&embedder), limits_(limits), constraints_(model), breakers_(model) {}
+    : model_(model),
+      embedder_(&embedder),
+      limits_(limits),
+      constraints_(model),
+      breakers_(model),
+      adapters_(model.adapters) {}
 
 Engine& Service::engine() const {
   if (engine_ != nullptr) return *engine_;
@@ -127,6 +138,8 @@ std::shared_ptr<Job> Service::start(const ChatRequest& request) {
   JobText first;
   first.request = make_request(request.options, model_.tokenizer->encode(text, false));
   if (!request.tools.is_null()) first.options.tools = model_.tools;
+  first.options.streams_calls =
+      request.options.stream && constraints_.holds_calls() && request.options.form.is_any();
   if (model_.split_thinking) first.options.thinking.emplace(text);
   first.request.text = text_options(model_.tokenizer, first.options);
   first.request.text.continues_prompt = false;
@@ -221,29 +234,89 @@ void Service::add_choices(const CompletionOptions& options, const JobText& text,
 
 std::string Service::adapter_of(const std::string& model) const {
   if (model.empty() || model == model_.name) return {};
-  if (std::find(model_.adapters.begin(), model_.adapters.end(), model) != model_.adapters.end()) return model;
+  if (has_adapter(model)) return model;
   throw unknown_model(model);
 }
 
-Json Service::embed(const EmbeddingRequest& request, Usage& usage, const std::function<bool()>& go_on) {
+bool Service::has_adapter(const std::string& name) const {
+  const std::lock_guard lock(adapters_mutex_);
+  return std::find(adapters_.begin(), adapters_.end(), name) != adapters_.end();
+}
+
+void Service::load_adapter(const std::string& name, const std::filesystem::path& dir, bool replaces) {
+  Engine& engine = this->engine();
+  if (name.empty() || name == model_.name)
+    throw bad_request("an adapter needs a name of its own", "lora_name");
+  if (has_adapter(name) && !replaces)
+    throw bad_request(
+        fmt::format("the adapter '{}' is loaded already; \"load_inplace\": true replaces it", name),
+        "lora_name");
+  try {
+    engine.load_adapter(name, dir);
+  } catch (const Error& error) {
+    throw bad_request(error.what(), "lora_path");
+  }
+  const std::lock_guard lock(adapters_mutex_);
+  if (std::find(adapters_.begin(), adapters_.end(), name) == adapters_.end()) adapters_.push_back(name);
+}
+
+void Service::unload_adapter(const std::string& name) {
+  Engine& engine = this->engine();
+  {
+    const std::lock_guard lock(adapters_mutex_);
+    if (std::erase(adapters_, name) == 0)
+      throw not_found(
+          fmt::format("there is no adapter '{}'", caldera::detail::printable(name.substr(0, 100))),
+          "lora_name", "model_not_found");
+  }
+  try {
+    engine.unload_adapter(name);
+  } catch (const ValueError& error) {
+    throw bad_request(error.what(), "lora_name");
+  }
+}
+
+void Service::require_embedder(const std::string& model) const {
   if (embedder_ == nullptr) {
     throw bad_request(
         fmt::format("'{}' generates text; for its embeddings start the server with --embeddings",
                     model_.name),
         "model", "embeddings_unavailable");
   }
-  if (!request.model.empty() && request.model != embedder_->name()) throw unknown_model(request.model);
-  if (request.dimensions) check_width(*embedder_, *request.dimensions);
+  if (!model.empty() && model != embedder_->name()) throw unknown_model(model);
+}
+
+/// A vector a text; none once `go_on` says no.
+std::vector<std::vector<float>> Service::vectors_of(const std::vector<Prompt>& inputs, Usage& usage,
+                                                    const std::function<bool()>& go_on) const {
   std::vector<Embedder::Tokens> texts;
-  for (const Prompt& input : request.inputs) {
+  for (const Prompt& input : inputs) {
     texts.push_back(tokens_of(input));
     usage.prompt_tokens += static_cast<std::int64_t>(texts.back().size());
   }
-  std::vector<std::vector<float>> vectors = embedder_->embed(texts, go_on);
+  return embedder_->embed(texts, go_on);
+}
+
+Json Service::embed(const EmbeddingRequest& request, Usage& usage, const std::function<bool()>& go_on) {
+  require_embedder(request.model);
+  if (request.dimensions) check_width(*embedder_, *request.dimensions);
+  std::vector<std::vector<float>> vectors = vectors_of(request.inputs, usage, go_on);
   if (vectors.empty()) return nullptr;
   if (request.dimensions && *request.dimensions < embedder_->dimension())
     shorten(vectors, static_cast<std::size_t>(*request.dimensions));
   return embedding_reply(request, embedder_->name(), vectors, usage.prompt_tokens);
+}
+
+Json Service::rerank(const RerankRequest& request, Usage& usage, const std::function<bool()>& go_on) {
+  require_embedder(request.model);
+  std::vector<Prompt> inputs{request.query};
+  inputs.insert(inputs.end(), request.documents.begin(), request.documents.end());
+  const std::vector<std::vector<float>> vectors = vectors_of(inputs, usage, go_on);
+  if (vectors.empty()) return nullptr;
+  std::vector<double> scores;
+  for (std::size_t i = 1; i < vectors.size(); ++i)  // vectors have length 1
+    scores.push_back(std::inner_product(vectors[0].begin(), vectors[0].end(), vectors[i].begin(), 0.0));
+  return rerank_reply(request, embedder_->name(), scores, usage.prompt_tokens);
 }
 
 std::vector<std::int32_t> Service::tokens_of(const Prompt& input) const {
@@ -277,7 +350,8 @@ std::vector<std::string> Service::model_names() const {
   std::vector<std::string> names;
   if (engine_ != nullptr) {
     names.push_back(model_.name);
-    names.insert(names.end(), model_.adapters.begin(), model_.adapters.end());
+    const std::lock_guard lock(adapters_mutex_);
+    names.insert(names.end(), adapters_.begin(), adapters_.end());
   }
   if (embedder_ != nullptr) names.push_back(embedder_->name());
   return names;

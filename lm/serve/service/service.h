@@ -1,8 +1,10 @@
 // Service: what the server does, whatever carries the requests: it makes prompts of them and starts them.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,7 @@
 #include "lm/serve/protocol/chat_request.h"
 #include "lm/serve/protocol/completion_request.h"
 #include "lm/serve/protocol/embedding_request.h"
+#include "lm/serve/protocol/rerank_request.h"
 #include "lm/serve/protocol/token_request.h"
 #include "lm/serve/service/breaker_tokens.h"
 #include "lm/serve/service/constraints.h"
@@ -42,6 +45,8 @@ class Service {
   /// Answers a request for vectors; null once `go_on` says no, which is asked every now and then. Throws
   /// ApiError where it is refused.
   Json embed(const EmbeddingRequest& request, Usage& usage, const std::function<bool()>& go_on);
+  /// Scores documents by how near their vectors are to the query's (their cosine), likewise.
+  Json rerank(const RerankRequest& request, Usage& usage, const std::function<bool()>& go_on);
   /// Drafts every text from now on; `speculation` must outlive the service. Before any request.
   void set_speculation(const Speculation& speculation) { speculation_ = &speculation; }
   /// Makes vectors with this from now on; it must outlive the service. Before any request.
@@ -49,6 +54,13 @@ class Service {
 
   /// The name that answers carry: the one asked for.
   std::string model_name(const CompletionOptions& options) const;
+  /// Load an adapter folder under a name, and forget one; requests that have it go on with it. Throw
+  /// ApiError: 400 where the folder is none, 404 where there is no adapter of that name.
+  void load_adapter(const std::string& name, const std::filesystem::path& dir, bool replaces);
+  void unload_adapter(const std::string& name);
+  /// Says why nothing is computed; empty where all is well.
+  std::string failure() const { return engine_ == nullptr ? std::string() : engine_->failure(); }
+
   /// Names what requests may ask for: the model, its adapters, the embedder.
   std::vector<std::string> model_names() const;
   /// Answers of /v1/models and /v1/models/NAME. The latter throws ApiError 404.
@@ -66,8 +78,12 @@ class Service {
   Engine& engine() const;
   std::string render(const ChatRequest& request) const;
   std::vector<std::int32_t> tokens_of(const Prompt& input) const;
+  void require_embedder(const std::string& model) const;
+  std::vector<std::vector<float>> vectors_of(const std::vector<Prompt>& inputs, Usage& usage,
+                                             const std::function<bool()>& go_on) const;
   Json describe(const std::string& name) const;
   std::string adapter_of(const std::string& model) const;
+  bool has_adapter(const std::string& name) const;
   GenerateRequest make_request(const CompletionOptions& options, std::vector<std::int32_t> prompt) const;
   void add_choices(const CompletionOptions& options, const JobText& text,
                    const std::function<std::shared_ptr<TokenConstraint>()>& constrain,
@@ -80,6 +96,8 @@ class Service {
   Constraints constraints_;
   mutable BreakerTokens breakers_;
   const Speculation* speculation_ = nullptr;
+  mutable std::mutex adapters_mutex_;
+  std::vector<std::string> adapters_;
 };
 
 }  // namespace caldera::serve

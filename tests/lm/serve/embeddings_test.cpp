@@ -139,6 +139,58 @@ TEST(ServeEmbeddings, RefusesByName) {
   EXPECT_EQ(parsed(refused)["error"]["code"], "embeddings_unavailable");
 }
 
+/// Vectors of the letters a to c that a text has, at length 1.
+class Counted : public Letters {
+ public:
+  std::int64_t max_tokens() const override { return 4; }
+  std::vector<std::vector<float>> embed(const std::vector<Tokens>& texts,
+                                        const std::function<bool()>& go_on) override {
+    if (Letters::embed(texts, go_on).empty()) return {};
+    std::vector<std::vector<float>> vectors;
+    for (const Tokens& text : texts) {
+      std::vector<float>& vector = vectors.emplace_back(3, 0.0F);
+      for (const std::int32_t id : text) vector[static_cast<std::size_t>(id - 'a') % 3] += 1;
+      const float length = std::sqrt(vector[0] * vector[0] + vector[1] * vector[1] + vector[2] * vector[2]);
+      for (float& x : vector) x /= length;
+    }
+    return vectors;
+  }
+};
+
+TEST(ServeRerank, PutsDocumentsInTheOrderOfTheirCosines) {
+  Counted embedder;
+  TestServer server(embedder);
+  const auto result = server.client().Post(
+      "/v1/rerank",
+      R"({"model":"letters","query":"aab","documents":["c","ab",{"text":"aab"},"b"],"top_n":3})", kJson);
+  ASSERT_EQ(result->status, 200) << result->body;
+  const Json body = parsed(result);
+  ASSERT_EQ(body["results"].size(), 3U);
+  // cos of (2,1,0) with (2,1,0), (1,1,0), (0,1,0).
+  const double expected[] = {1, 3 / std::sqrt(10), 1 / std::sqrt(5)};
+  const int index[] = {2, 1, 3};
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(body["results"][i]["index"], index[i]);
+    EXPECT_NEAR(body["results"][i]["relevance_score"].get<double>(), expected[i], 1e-6);
+  }
+  EXPECT_EQ(body["results"][0]["document"]["text"], "aab");
+  EXPECT_EQ(body["usage"]["total_tokens"], 10);
+  const Json bare = parsed(server.client().Post(
+      "/rerank", R"({"query":"a","documents":["b","a"],"return_documents":false})", kJson));
+  EXPECT_EQ(bare["results"][0]["index"], 1);
+  EXPECT_FALSE(bare["results"][0].contains("document"));
+  for (const char* wrong :
+       {"{}", R"({"query":"a"})", R"({"query":"","documents":["a"]})", R"({"query":"a","documents":[]})",
+        R"({"query":"a","documents":"a"})", R"({"query":"a","documents":[5]})",
+        R"({"query":"a","documents":[{}]})", R"({"query":"a","documents":[{"text":5}]})",
+        R"({"query":"a","documents":["a"],"top_n":0})", R"({"query":"a","documents":["a"],"colour":1})",
+        R"({"query":["a"],"documents":["a"]})", R"({"query":"a","documents":[""]})",
+        R"({"query":"aaaaa","documents":["a"]})"})
+    EXPECT_EQ(server.client().Post("/v1/rerank", wrong, kJson)->status, 400) << wrong;
+  TestServer generates;
+  EXPECT_EQ(generates.client().Post("/v1/rerank", R"({"query":"a","documents":["a"]})", kJson)->status, 400);
+}
+
 TEST(ServeEmbeddings, ShortensWhereTheModelAllowsIt) {
   Letters letters;
   TestServer server(letters);

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/base/error.h"
 #include "lm/generate/text_decoder.h"
 #include "lm/serve/http/server.h"
 #include "lm/tokenizers/byte_tokenizer.h"
@@ -71,6 +72,19 @@ class FakeEngine : public serve::Engine {
     return status;
   }
   std::int64_t context() const override { return 4096; }
+  void load_adapter(const std::string& name, const std::filesystem::path& dir) override {
+    if (dir == "/no/adapter") throw FileError("/no/adapter: there is no such folder");
+    const std::lock_guard lock(mutex_);
+    adapters[name] = dir.string();
+  }
+  void unload_adapter(const std::string& name) override {
+    const std::lock_guard lock(mutex_);
+    adapters.erase(name);
+  }
+  std::string failure() const override { return broken ? "the device has failed: smoke" : ""; }
+
+  std::map<std::string, std::string> adapters;  // that were loaded by a request
+  std::atomic<bool> broken{false};
 
  private:
   struct Running {

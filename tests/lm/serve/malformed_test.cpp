@@ -55,6 +55,8 @@ const std::vector<std::pair<const char*, const char*>> kRequests{
     {"/v1/completions",
      R"({"prompt":"a","max_tokens":4,"structured_outputs":{"regex":"^(?:ab|[c-e]{2,3})*\\d+$"}})"},
     {"/v1/completions", R"({"prompt":"a","max_tokens":4,"guided_choice":["yes","no"]})"},
+    {"/v1/rerank", R"({"query":"a","documents":["b",{"text":"c"}],"top_n":1})"},
+    {"/v1/load_lora_adapter", R"({"lora_name":"a","lora_path":"/b","load_inplace":true})"},
     {"/v1/embeddings", R"({"input":["a","b"],"model":"tiny","encoding_format":"float"})"}};
 
 // One to four changes of bytes, or of pieces of JSON.

@@ -98,7 +98,7 @@ TEST(Messages, StreamsBlocks) {
   }
   EXPECT_EQ(types, "text tool_use ");
   EXPECT_EQ(text, "Look.");
-  EXPECT_EQ(json, R"({"a":1})");
+  EXPECT_EQ(json, R"({"a": 1})") << "as it is written";
   EXPECT_EQ(events[events.size() - 2]["delta"]["stop_reason"], "tool_use");
   EXPECT_GT(events[events.size() - 2]["usage"]["output_tokens"], 0);
   EXPECT_EQ(events.back()["type"], "message_stop");

@@ -43,7 +43,9 @@ Streamed streamed(const TestServer& server, const Json& more = Json::object()) {
       if (!content.empty() && !all.order.ends_with('c')) all.order += 'c';
       all.reasoning += reasoning;
       all.content += content;
-      if (delta.contains("tool_calls")) all.calls.push_back(delta["tool_calls"][0]);
+      // A call's first piece has its id.
+      if (delta.contains("tool_calls") && delta["tool_calls"][0].contains("id"))
+        all.calls.push_back(delta["tool_calls"][0]);
       if (!choice["finish_reason"].is_null()) all.finish = choice["finish_reason"];
     }
   }

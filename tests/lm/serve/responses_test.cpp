@@ -121,7 +121,7 @@ TEST(Responses, StreamsItemsAndCalls) {
   }
   EXPECT_EQ(texts[0], "why");
   EXPECT_EQ(texts[1], "Look.");
-  EXPECT_EQ(texts[2], R"({"a":1})");
+  EXPECT_EQ(texts[2], R"({"a": 1})") << "as it is written";
   const Json& last = events.back();
   ASSERT_EQ(last["type"], "response.completed");
   ASSERT_EQ(last["response"]["output"].size(), 3U);

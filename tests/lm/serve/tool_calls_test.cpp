@@ -210,5 +210,91 @@ TEST(HeldCalls, TakeWhatFamiliesWrite) {
   }
 }
 
+// Pieces of calls say what the calls say, however the text is divided.
+TEST(ToolCallStreams, TellWhatTheCallsSay) {
+  std::mt19937 random(31);
+  const std::string one = R"({"city": "Oslo \"}]\\", "days": [1, {"a": "</tool_call>x"}]})";
+  for (const ToolFormat& format : tool_formats()) {
+    if (format.open.empty() || format.payload == "xml") continue;
+    SCOPED_TRACE(format.name);
+    const auto frame = detail::payload_of(format).frame(R"("weather")", format);
+    const std::string object = R"({"name": "weather", ")" + std::string(format.arguments) + R"(": )";
+    std::vector<std::string> texts{
+        frame->before + one + frame->after,
+        "Look. " + std::string(format.open) + object + "{}}" + std::string(format.close)};
+    if (format.payload != "call")
+      texts.push_back(std::string(format.open) + "[" + object + one + "}, " + object + R"({"b": 2}}])" +
+                      std::string(format.close));
+    if (format.payload == "named")
+      texts.emplace_back("[TOOL_CALLS]weather[ARGS]" + one + "[TOOL_CALLS]weather[ARGS]{\"c\": 3}");
+    for (const std::string& text : texts) {
+      for (int round = 0; round < 20; ++round) {
+        ToolCallParser parser(format, true);
+        std::vector<ToolCall> calls, told;
+        std::size_t marked = 0;
+        const auto take = [&](const ToolCallParser::Output& output) {
+          calls.insert(calls.end(), output.calls.begin(), output.calls.end());
+          for (const bool is_told : output.told) marked += is_told ? 1U : 0U;
+          for (const ToolCallPiece& piece : output.pieces) {
+            if (piece.begins) told.push_back({piece.name, ""});
+            told.back().arguments += piece.arguments;
+          }
+        };
+        for (std::size_t at = 0; at < text.size();) {
+          const std::size_t size = 1 + random() % (round < 5 ? 1 : 9);
+          take(parser.push(std::string_view(text).substr(at, size)));
+          at += size;
+        }
+        take(parser.finish());
+        ASSERT_EQ(told.size(), calls.size()) << text;
+        EXPECT_EQ(marked, calls.size());
+        for (std::size_t i = 0; i < calls.size(); ++i) {
+          EXPECT_EQ(told[i].name, calls[i].name);
+          EXPECT_EQ(nlohmann::json::parse(told[i].arguments), nlohmann::json::parse(calls[i].arguments))
+              << text;
+        }
+      }
+    }
+  }
+}
+
+TEST(ToolCallStreams, ReachClientsAsTheyAreWritten) {
+  testing::TestServer server;
+  server.engine.token_time = std::chrono::microseconds(300);
+  server.engine.reply = [](const std::string&) {
+    return std::string(
+        "Look.<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 1, \"b\": [2, 3]}}\n</tool_call>");
+  };
+  const std::string tools =
+      R"("tools":[{"type":"function","function":{"name":"add","parameters":{"type":"object"}}}]})";
+  const auto streamed = server.client().Post(
+      testing::kChat,
+      R"({"stream":true,"max_tokens":300,"messages":[{"role":"user","content":"Hi"}],)" + tools,
+      testing::kJson);
+  std::string name, arguments;
+  int pieces = 0;
+  for (const serve::Json& event : testing::events_of(streamed->body)) {
+    const serve::Json& delta = event["choices"][0]["delta"];
+    if (!delta.contains("tool_calls")) continue;
+    const serve::Json& call = delta["tool_calls"][0];
+    EXPECT_EQ(call["index"], 0);
+    EXPECT_EQ(call.contains("id"), pieces == 0) << "the first has the id";
+    if (call["function"].contains("name")) name += call["function"]["name"].get<std::string>();
+    arguments += call["function"]["arguments"].get<std::string>();
+    ++pieces;
+  }
+  EXPECT_EQ(name, "add");
+  EXPECT_EQ(arguments, R"({"a": 1, "b": [2, 3]})");
+  EXPECT_GT(pieces, 5) << streamed->body;
+  // One that is cut off is told as far as it goes, and nothing of it is content.
+  const auto cut = server.client().Post(
+      testing::kChat,
+      R"({"stream":true,"max_tokens":60,"messages":[{"role":"user","content":"Hi"}],)" + tools,
+      testing::kJson);
+  const std::vector<serve::Json> events = testing::events_of(cut->body);
+  EXPECT_EQ(events.back()["choices"][0]["finish_reason"], "length") << cut->body;
+  EXPECT_EQ(cut->body.find("tool_call>"), std::string::npos) << cut->body;
+}
+
 }  // namespace
 }  // namespace caldera

@@ -1,4 +1,4 @@
-#include "cli/explain_tasks.h"
+#include "cli/training/explain_tasks.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,6 @@
 
 #include "cli/arguments/model_flags.h"
 #include "cli/arguments/usage_error.h"
-#include "cli/command.h"
 #include "cli/files/inputs.h"
 #include "engine/base/error.h"
 #include "engine/runtime/runtime.h"

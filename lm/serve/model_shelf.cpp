@@ -1,0 +1,133 @@
+#include "lm/serve/model_shelf.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/base/error.h"
+
+namespace caldera::serve {
+namespace {
+
+/// What a request holds: the service, and with it the model.
+std::shared_ptr<Service> service_of(const std::shared_ptr<LoadedModel>& model) {
+  return {model, &model->service()};
+}
+
+}  // namespace
+
+ModelShelf::ModelShelf(const Names& models, ModelServerOptions options, std::size_t most)
+    : options_(std::move(options)), most_(most) {
+  for (const auto& [name, path] : models) {
+    Entry entry;
+    entry.name = name;
+    entry.path = path;
+    entries_.push_back(std::move(entry));
+  }
+  Entry& first = entries_.front();
+  first.model = std::make_shared<LoadedModel>(first.path, options_of(first, true));
+  first.name = first.model->served().name;
+  first.used = ++clock_;
+  first_ = first.model.get();
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const std::vector<std::string> adapters = first.model->served().adapters;
+    for (std::size_t k = 0; k < i; ++k)
+      if (entries_[i].name == entries_[k].name)
+        throw ValueError(fmt::format("the name '{}' is that of two models", entries_[i].name));
+    if (std::ranges::count(adapters, entries_[i].name) > 0)
+      throw ValueError(fmt::format("the name '{}' is that of a model and of an adapter", entries_[i].name));
+  }
+}
+
+/// Adapters and a cache of prompts are the first one's.
+ModelServerOptions ModelShelf::options_of(const Entry& entry, bool is_first) const {
+  ModelServerOptions options = options_;
+  options.name = entry.name;
+  if (!is_first) options.adapters.clear();
+  return options;
+}
+
+void ModelShelf::note(const std::string& line) const {
+  if (options_.http.log) options_.http.log(line);
+}
+
+std::shared_ptr<Service> ModelShelf::find(const std::string& name) {
+  std::unique_lock lock(mutex_);
+  auto found = std::ranges::find_if(entries_, [&](const Entry& e) { return name.empty() || e.name == name; });
+  if (found == entries_.end()) {
+    // An adapter, or nothing, which the service says.
+    entries_.front().used = ++clock_;
+    std::shared_ptr<Service> service = service_of(entries_.front().model);
+    lock.unlock();
+    service->model(name);
+    return service;
+  }
+  Entry& entry = *found;
+  changed_.wait(lock, [&] { return !entry.opening; });
+  entry.used = ++clock_;
+  if (entry.model != nullptr) return service_of(entry.model);
+  make_room(lock);
+  entry.opening = true;
+  lock.unlock();
+  std::shared_ptr<LoadedModel> model;
+  std::string problem;
+  try {
+    note(fmt::format("opening {} ({})", entry.name, entry.path.string()));
+    model = std::make_shared<LoadedModel>(entry.path, options_of(entry, false));
+  } catch (const std::exception& error) {
+    problem = error.what();
+  }
+  lock.lock();
+  entry.opening = false;
+  entry.model = std::move(model);
+  changed_.notify_all();
+  if (entry.model == nullptr) {
+    note(fmt::format("{} cannot be opened: {}", entry.name, problem));
+    throw server_error(fmt::format("the model '{}' cannot be opened; the server's log says why", entry.name));
+  }
+  return service_of(entry.model);
+}
+
+/// Closes models that nobody uses until there is room for one more. The first stays: adapters are its own.
+void ModelShelf::make_room(std::unique_lock<std::mutex>& lock) {
+  for (;;) {
+    const auto open =
+        std::ranges::count_if(entries_, [](const Entry& e) { return e.model != nullptr || e.opening; });
+    if (most_ == 0 || static_cast<std::size_t>(open) < most_) return;
+    Entry* oldest = nullptr;
+    for (std::size_t i = 1; i < entries_.size(); ++i) {
+      Entry& entry = entries_[i];
+      if (entry.model == nullptr || entry.model.use_count() > 1) continue;
+      if (oldest == nullptr || entry.used < oldest->used) oldest = &entry;
+    }
+    if (oldest == nullptr) throw unavailable("as many models as there may be are at work; try again later");
+    note(fmt::format("closing {}", oldest->name));
+    std::shared_ptr<LoadedModel> closed = std::exchange(oldest->model, nullptr);
+    lock.unlock();
+    // Its memory is given back before another one takes some.
+    closed.reset();
+    lock.lock();
+  }
+}
+
+std::vector<std::shared_ptr<Service>> ModelShelf::loaded() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<Service>> services;
+  for (const Entry& entry : entries_)
+    if (entry.model != nullptr) services.push_back(service_of(entry.model));
+  return services;
+}
+
+std::vector<std::string> ModelShelf::names() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> names;
+  for (const Entry& entry : entries_) {
+    if (entry.model == nullptr)
+      names.push_back(entry.name);
+    else
+      for (const std::string& name : entry.model->service().model_names()) names.push_back(name);
+  }
+  return names;
+}
+
+}  // namespace caldera::serve
