@@ -175,10 +175,17 @@ constexpr std::int64_t bytes_of(std::int64_t numbers) {
   return kForm == RowForm::q8_0 ? numbers / kBlock * kBlockBytes : numbers * (kForm == RowForm::f32 ? 4 : 2);
 }
 
+/// Whether rows are worth asking for one by one.
+template <RowForm kForm>
+bool are_apart(const KeyRows& rows, std::int64_t width) {
+  const std::int64_t bytes = bytes_of<kForm>(width);
+  return bytes >= kLine && (rows.numbers != nullptr || rows.stride != bytes);
+}
+
 template <class D, RowForm kForm>
 void dots(const float* q, std::int64_t q_row, std::int64_t queries, const KeyRows& rows, std::int64_t keys,
           std::int64_t width, float* scores, std::int64_t leading) {
-  const bool apart_rows = rows.numbers != nullptr || rows.stride != bytes_of<kForm>(width);
+  const bool apart_rows = are_apart<kForm>(rows, width);
   for (std::int64_t n = 0; n < keys; n += kKeysTogether) {
     const std::int64_t few = std::min<std::int64_t>(keys - n, kKeysTogether);
     const std::byte* at[kKeysTogether];
@@ -226,7 +233,7 @@ HWY_INLINE void mix_part(const float* weights, std::int64_t leading, const KeyRo
   constexpr int kSteps = std::max(1, kChains / (kQueries * kVectors));
   constexpr int kEach = kQueries * kVectors;
   constexpr std::int64_t kUnit = unit_of<D, kForm>();
-  const bool apart_rows = rows.numbers != nullptr || rows.stride != bytes_of<kForm>(width);
+  const bool apart_rows = are_apart<kForm>(rows, width);
   const std::int64_t lanes = lanes_of(d);
   V all[kSteps * kEach];
   const auto place = [&](int i)
