@@ -167,7 +167,7 @@ StoredKeys Emitter::add_stored_keys(Step& step, std::uint32_t i) {
     for (int d = 0; d < batch; ++d) operand.strides[d] = rows.view.strides[d];
     operand.strides[batch + 1] = rows.view.strides[keys];
     operand.strides[width] = 1;
-    step.operands.push_back(std::move(operand));
+    step.operands.push_back(operand);
   };
   add(*k, batch + 1, batch + 2);
   add(*v, batch, batch + 3);
@@ -184,7 +184,7 @@ StoredKeys Emitter::add_stored_keys(Step& step, std::uint32_t i) {
   Operand operand{rows.buffer, rows.view.offset + k->row_view.offset * apart, Dims::filled(batch + 4, 0)};
   for (int d = 0; d < batch; ++d) operand.strides[d] = k->row_view.strides[d] * apart;
   operand.strides[batch + 1] = k->row_view.strides[batch + 1] * apart;
-  step.operands.push_back(std::move(operand));
+  step.operands.push_back(operand);
   return stored;
 }
 

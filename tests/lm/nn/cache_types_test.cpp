@@ -220,8 +220,8 @@ TEST_P(CacheTypes, ATokenAttendsToManyKeys) {
     KVCache cache(1, 1, kCacheHeads, capacity, CacheForm(type, DType::f32, kHeadDim), GetParam());
     const auto fed = [&](std::int64_t first, std::int64_t count) {
       cache.begin(count);
-      const AttendedKeys to = cache.attended(0, part_of_text(k, kCacheHeads, first, count, GetParam()),
-                                             part_of_text(v, kCacheHeads, first, count, GetParam()), {});
+      AttendedKeys to = cache.attended(0, part_of_text(k, kCacheHeads, first, count, GetParam()),
+                                       part_of_text(v, kCacheHeads, first, count, GetParam()), {});
       cache.finish();
       return to;
     };

@@ -368,7 +368,7 @@ const std::byte* KeyRows::nan_row(RowForm form) {
     std::array<float, kWidestRow> f32;
     std::array<std::uint16_t, kWidestRow> f16, bf16, blocks;
   };
-  static const Rows rows = [] {
+  static const Rows kRows = [] {
     Rows r;
     r.f32.fill(std::numeric_limits<float>::quiet_NaN());
     r.f16.fill(0x7e00);
@@ -380,13 +380,13 @@ const std::byte* KeyRows::nan_row(RowForm form) {
     case RowForm::f32:
       break;
     case RowForm::f16:
-      return reinterpret_cast<const std::byte*>(rows.f16.data());
+      return reinterpret_cast<const std::byte*>(kRows.f16.data());
     case RowForm::bf16:
-      return reinterpret_cast<const std::byte*>(rows.bf16.data());
+      return reinterpret_cast<const std::byte*>(kRows.bf16.data());
     case RowForm::q8_0:
-      return reinterpret_cast<const std::byte*>(rows.blocks.data());
+      return reinterpret_cast<const std::byte*>(kRows.blocks.data());
   }
-  return reinterpret_cast<const std::byte*>(rows.f32.data());
+  return reinterpret_cast<const std::byte*>(kRows.f32.data());
 }
 
 HWY_EXPORT(key_row_ops_of_target);
