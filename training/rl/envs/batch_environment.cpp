@@ -53,11 +53,7 @@ void BatchEnvironment::reset() {
 }
 
 void BatchEnvironment::observe() {
-  kernel_.observe(states_.data(), seen_.data(), stride_);
-  const auto width = static_cast<std::size_t>(observation_space().size());
-  for (std::size_t k = 0; k < width; ++k)
-    for (std::size_t i = 0; i < randoms_.size(); ++i)
-      now_.observations[i * width + k] = seen_[k * stride_ + i];
+  kernel_.observe(states_.data(), seen_.data(), now_.observations.data(), stride_, randoms_.size());
 }
 
 void BatchEnvironment::step(std::span<const double> actions) {
@@ -67,22 +63,16 @@ void BatchEnvironment::step(std::span<const double> actions) {
   std::copy_n(rewards_.begin(), randoms_.size(), now_.rewards.begin());
   observe();
   const auto width = static_cast<std::size_t>(observation_space().size());
-  bool any = false;
   const auto limit = static_cast<std::int32_t>(facts_.steps);
+  for (std::size_t i = 0; i < randoms_.size(); ++i) now_.terminated[i] = ended_[i] != 0 ? 1 : 0;
+  for (std::size_t i = 0; i < randoms_.size(); ++i) now_.truncated[i] = ++taken_[i] >= limit ? 1 : 0;
   for (std::size_t i = 0; i < randoms_.size(); ++i) {
-    const bool late = ++taken_[i] >= limit;
-    now_.terminated[i] = ended_[i] != 0 ? 1 : 0;
-    now_.truncated[i] = late ? 1 : 0;
-    any = any || now_.ended(i);
+    if (!now_.ended(i)) continue;
+    double* const row = now_.observations.data() + i * width;
+    std::copy_n(row, width, now_.last_observations.data() + i * width);
+    begin(i);
+    kernel_.observe_one(states_.data(), row, stride_, i);
   }
-  if (!any) return;
-  for (std::size_t i = 0; i < randoms_.size(); ++i)
-    if (now_.ended(i)) {
-      std::copy_n(now_.observations.begin() + static_cast<std::ptrdiff_t>(i * width), width,
-                  now_.last_observations.begin() + static_cast<std::ptrdiff_t>(i * width));
-      begin(i);
-    }
-  observe();
 }
 
 VectorState BatchEnvironment::state() const {

@@ -83,19 +83,32 @@ void step(double* states, const double* actions, double* rewards, double* ended,
 }
 
 template <class Dynamics>
-void observe(const double* states, double* seen, std::size_t stride) {
+void observe(const double* states, double* seen, double* rows, std::size_t stride, std::size_t count) {
+  constexpr std::size_t kWidth = Dynamics::kObservation;
   const Doubles d;
   for (std::size_t i = 0; i < stride; i += hn::Lanes(d)) {
     std::array<Lanes, Dynamics::kState> state;
     for (std::size_t k = 0; k < state.size(); ++k) state[k] = hn::LoadU(d, states + k * stride + i);
     const auto numbers = Dynamics::template observe<Lanes>(state);
-    for (std::size_t k = 0; k < numbers.size(); ++k) hn::StoreU(numbers[k].v, d, seen + k * stride + i);
+    for (std::size_t k = 0; k < kWidth; ++k) hn::StoreU(numbers[k].v, d, seen + k * stride + i);
   }
+  for (std::size_t i = 0; i < count; ++i)
+    for (std::size_t k = 0; k < kWidth; ++k) rows[i * kWidth + k] = seen[k * stride + i];
+}
+
+/// With sine and cosine of vectors, as the others.
+template <class Dynamics>
+void observe_one(const double* states, double* row, std::size_t stride, std::size_t i) {
+  std::array<Lanes, Dynamics::kState> state;
+  for (std::size_t k = 0; k < state.size(); ++k) state[k] = Lanes(states[k * stride + i]);
+  const auto numbers = Dynamics::template observe<Lanes>(state);
+  for (std::size_t k = 0; k < numbers.size(); ++k) row[k] = hn::GetLane(numbers[k].v);
 }
 
 template <class Dynamics>
 BatchKernel kernel_of() {
-  return {Dynamics::kName, Dynamics::kDraws, begin<Dynamics>, step<Dynamics>, observe<Dynamics>};
+  return {Dynamics::kName, Dynamics::kDraws,  begin<Dynamics>,
+          step<Dynamics>,  observe<Dynamics>, observe_one<Dynamics>};
 }
 
 const std::array<BatchKernel, 5>& batch_kernels() {

@@ -16,7 +16,11 @@ struct BatchKernel {
   /// Moves all, writes the rewards and 1 where an episode has terminated, else 0.
   void (*step)(double* states, const double* actions, double* rewards, double* ended,
                std::size_t stride) = nullptr;
-  void (*observe)(const double* states, double* seen, std::size_t stride) = nullptr;
+  /// Writes the observations of the first `count`, a row each.
+  void (*observe)(const double* states, double* seen, double* rows, std::size_t stride,
+                  std::size_t count) = nullptr;
+  /// Writes the observation of environment `i`.
+  void (*observe_one)(const double* states, double* row, std::size_t stride, std::size_t i) = nullptr;
 };
 
 /// Finds the kernel for this processor. Throws ValueError for a name that has none.
