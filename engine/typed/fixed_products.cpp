@@ -1,8 +1,17 @@
 // Products of matrices of 8 rows and columns, once for each instruction set.
 #include <array>
+#include <atomic>
 #include <cstddef>
 
 #include "engine/typed/fixed_tensor.h"
+
+#ifndef CALDERA_FIXED_PRODUCTS
+#define CALDERA_FIXED_PRODUCTS
+namespace caldera::detail {
+template <class T>
+using Product = void (*)(const T*, const T*, T*);
+}  // namespace caldera::detail
+#endif
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "engine/typed/fixed_products.cpp"
@@ -41,8 +50,8 @@ void product(const T* HWY_RESTRICT a, const T* HWY_RESTRICT b, T* HWY_RESTRICT o
   }
 }
 
-void product_f32(const float* a, const float* b, float* out) { product(a, b, out); }
-void product_f64(const double* a, const double* b, double* out) { product(a, b, out); }
+Product<float> product_f32() { return product<float>; }
+Product<double> product_f64() { return product<double>; }
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
@@ -55,11 +64,30 @@ namespace caldera::detail {
 HWY_EXPORT(product_f32);
 HWY_EXPORT(product_f64);
 
+namespace {
+
+// To look up the processor's function would take as long as the product: the first call does.
+void first_f32(const float* a, const float* b, float* out);
+void first_f64(const double* a, const double* b, double* out);
+std::atomic<Product<float>> chosen_f32{first_f32};
+std::atomic<Product<double>> chosen_f64{first_f64};
+
+void first_f32(const float* a, const float* b, float* out) {
+  chosen_f32.store(HWY_DYNAMIC_DISPATCH(product_f32)(), std::memory_order_relaxed);
+  chosen_f32.load(std::memory_order_relaxed)(a, b, out);
+}
+void first_f64(const double* a, const double* b, double* out) {
+  chosen_f64.store(HWY_DYNAMIC_DISPATCH(product_f64)(), std::memory_order_relaxed);
+  chosen_f64.load(std::memory_order_relaxed)(a, b, out);
+}
+
+}  // namespace
+
 void multiply_8x8(const float* a, const float* b, float* out) {
-  HWY_DYNAMIC_DISPATCH(product_f32)(a, b, out);
+  chosen_f32.load(std::memory_order_relaxed)(a, b, out);
 }
 void multiply_8x8(const double* a, const double* b, double* out) {
-  HWY_DYNAMIC_DISPATCH(product_f64)(a, b, out);
+  chosen_f64.load(std::memory_order_relaxed)(a, b, out);
 }
 
 }  // namespace caldera::detail

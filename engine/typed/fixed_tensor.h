@@ -121,7 +121,6 @@ requires(sizeof...(E) > 0 && ((E > 0) && ...)) class FixedTensor {
   }
   template <class F>
   constexpr FixedTensor& each(const FixedTensor& b, F f) {
-    CALDERA_UNROLLED
     for (std::size_t i = 0; i < kSize; ++i) values_[i] = static_cast<T>(f(values_[i], b.values_[i]));
     return *this;
   }
@@ -145,6 +144,29 @@ struct FixedLanes {
   typedef T Type __attribute__((vector_size(16)));  // NOLINT(modernize-use-using): attributes
 };
 
+/// Fills a vector with element `k` of a row of K elements: of rows of four by a shuffle of the row, which is
+/// loaded once.
+template <class T, std::size_t K>
+inline typename FixedLanes<T>::Type everywhere(const T* row, std::size_t k) {
+  using Lanes = typename FixedLanes<T>::Type;
+  if constexpr (sizeof(T) == 4 && K == 4) {
+    typename FixedLanes<std::int32_t>::Type bits;
+    __builtin_memcpy(&bits, row, sizeof(bits));
+    switch (k) {
+      case 0:
+        return reinterpret_cast<Lanes>(__builtin_shufflevector(bits, bits, 0, 0, 0, 0));
+      case 1:
+        return reinterpret_cast<Lanes>(__builtin_shufflevector(bits, bits, 1, 1, 1, 1));
+      case 2:
+        return reinterpret_cast<Lanes>(__builtin_shufflevector(bits, bits, 2, 2, 2, 2));
+      default:
+        return reinterpret_cast<Lanes>(__builtin_shufflevector(bits, bits, 3, 3, 3, 3));
+    }
+  } else {
+    return Lanes{} + row[k];
+  }
+}
+
 /// Computes rows of the product by vectors: each element of a row of `a` times a row of `b`. A row's last
 /// vector reaches into the next row, which is written after it, or into the room behind the last.
 template <std::size_t R, std::size_t K, std::size_t C, class T>
@@ -156,11 +178,12 @@ inline void multiply_lanes(const T* a, const T* b, T* out) {
     std::array<Lanes, kVectors> sums;
     CALDERA_UNROLLED
     for (std::size_t k = 0; k < K; ++k) {
+      const Lanes element = everywhere<T, K>(a + i * K, k);
       CALDERA_UNROLLED
       for (std::size_t v = 0; v < kVectors; ++v) {
         Lanes row;
         __builtin_memcpy(&row, b + k * C + v * kLanes, sizeof(row));
-        sums[v] = k == 0 ? row * a[i * K] : sums[v] + row * a[i * K + k];
+        sums[v] = k == 0 ? row * element : sums[v] + row * element;
       }
     }
     CALDERA_UNROLLED
@@ -222,10 +245,8 @@ constexpr FixedTensor<T, R, C> matmul(const FixedTensor<T, R, K>& a, const Fixed
 template <FixedElement T, std::size_t R, std::size_t K>
 constexpr FixedTensor<T, R> matmul(const FixedTensor<T, R, K>& a, const FixedTensor<T, K>& x) {
   FixedTensor<T, R> out;
-  CALDERA_UNROLLED
   for (std::size_t i = 0; i < R; ++i) {
     T sum = 0;
-    CALDERA_UNROLLED
     for (std::size_t k = 0; k < K; ++k) sum += a(i, k) * x(k);
     out(i) = sum;
   }
@@ -251,7 +272,6 @@ constexpr FixedTensor<T, N, N> fixed_identity() {
 template <FixedElement T, std::size_t... E>
 constexpr T dot(const FixedTensor<T, E...>& a, const FixedTensor<T, E...>& b) {
   T sum = 0;
-  CALDERA_UNROLLED
   for (std::size_t i = 0; i < a.size(); ++i) sum += a.data()[i] * b.data()[i];
   return sum;
 }

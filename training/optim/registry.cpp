@@ -7,7 +7,8 @@
 
 #include "training/optim/kind.h"
 
-// A line an optimiser: F(NAME) stands for `detail::OptimizerKind NAME_optimizer()` of optim/NAME.cpp.
+// A line an optimiser: F(NAME) stands for `detail::OptimizerKind NAME_optimizer()` of optim/NAME.cpp (lars and lamb:
+// layerwise.cpp).
 #define CALDERA_OPTIMIZERS(F) \
   F(adamw)                    \
   F(adamw_8bit)               \
@@ -15,7 +16,13 @@
   F(sgd)                      \
   F(lion)                     \
   F(adafactor)                \
-  F(muon)
+  F(muon)                     \
+  F(rmsprop)                  \
+  F(adagrad)                  \
+  F(nadam)                    \
+  F(radam)                    \
+  F(lars)                     \
+  F(lamb)
 
 namespace caldera {
 

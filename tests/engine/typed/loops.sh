@@ -32,10 +32,10 @@ extern "C" float plain_column(const float* const& x) {
 CODE
 "$1" -std=c++20 -O2 -I"$2" -I"$3" -c "$work/loops.cpp" -o "$work/loops.o"
 
-# instructions FUNCTION: without addresses, as targets of jumps say where in the function they lead.
+# instructions FUNCTION: without addresses, and without the order in which a comparison of two registers names them.
 instructions() {
   objdump -d --no-show-raw-insn --no-addresses "$work/loops.o" |
-    sed -n "/<$1>:/,/^\$/p" | sed "1d; s/$1/f/g; s/^[[:space:]]*//; s/[0-9a-f]* <f/<f/" | grep -v -e nop -e '^$'
+    sed -n "/<$1>:/,/^\$/p" | sed "1d; s/$1/f/g; s/^[[:space:]]*//; s/[0-9a-f]* <f/<f/; s/^cmp .*/cmp/" | grep -v -e nop -e '^$'
 }
 for what in total column; do
   instructions typed_$what >"$work/typed"
