@@ -48,6 +48,10 @@ class RlCommand : public Command {
     args.option("--learning-rate", learning_rate_, "In place of the preset's")
         .check(positive_number())
         .type_name("R");
+    args.option("--placement", placement_,
+                "Where environments run: on the host, or on the device with the agent")
+        .one_of({"host", "device"})
+        .show_default();
     args.option("--episodes", episodes_, "Episodes to evaluate")
         .check(integer_in(1))
         .type_name("N")
@@ -73,9 +77,13 @@ class RlCommand : public Command {
   }
 
   void train(Device device) const {
-    const std::unique_ptr<rl::Agent> agent = rl::make_agent(
-        algorithm_, env_,
-        {.seed = seed_, .device = device, .environments = environments_, .learning_rate = learning_rate_});
+    const std::unique_ptr<rl::Agent> agent =
+        rl::make_agent(algorithm_, env_,
+                       {.seed = seed_,
+                        .device = device,
+                        .environments = environments_,
+                        .learning_rate = learning_rate_,
+                        .placement = placement_ == "device" ? rl::Placement::device : rl::Placement::host});
     const fs::path folder(out_), file = folder / kAgentFile;
     fs::create_directories(folder);
     if (resume_)
@@ -132,7 +140,7 @@ class RlCommand : public Command {
                result.mean_return, result.std_return);
   }
 
-  std::string action_, env_, algorithm_ = "ppo", out_;
+  std::string action_, env_, algorithm_ = "ppo", out_, placement_ = "host";
   std::int64_t steps_ = 100'000, episodes_ = 100;
   std::uint64_t seed_ = 0;
   bool resume_ = false;

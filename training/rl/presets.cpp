@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include "engine/base/error.h"
+#include "training/rl/envs/normalized_environment.h"
 #include "training/rl/envs/registry.h"
+#include "training/rl/ppo/device_ppo.h"
 #include "training/rl/ppo/ppo.h"
 #include "training/rl/sac/sac.h"
 
@@ -13,6 +15,7 @@ namespace {
 
 struct PPOPreset {
   std::int64_t environments = 8;
+  bool normalizes = false;
   PPOOptions options;
 };
 
@@ -28,9 +31,11 @@ PPOPreset ppo_preset(std::string_view environment) {
     o.rollout_steps = 1024, o.gamma = 0.9, o.learning_rate = 1e-3;
   } else if (environment == "Acrobot-v1") {
     preset.environments = 16;
+    preset.normalizes = true;
     o.rollout_steps = 256, o.gae_lambda = 0.94, o.epochs = 4;
   } else if (environment == "MountainCar-v0") {
     preset.environments = 16;
+    preset.normalizes = true;
     o.rollout_steps = 16, o.gae_lambda = 0.98, o.epochs = 4;
   }
   return preset;
@@ -60,9 +65,18 @@ std::unique_ptr<Agent> make_agent(std::string_view algorithm, std::string_view e
     preset.options.seed = options.seed;
     preset.options.device = options.device;
     if (options.learning_rate) preset.options.learning_rate = *options.learning_rate;
-    return std::make_unique<PPO>(environments(preset.environments), preset.options);
+    if (options.placement == Placement::device)
+      return std::make_unique<DevicePPO>(environment, options.environments.value_or(preset.environments),
+                                         preset.options);
+    std::unique_ptr<VectorEnvironment> all = environments(preset.environments);
+    if (preset.normalizes)
+      all = std::make_unique<NormalizedEnvironment>(std::move(all),
+                                                    NormalizeOptions{.gamma = preset.options.gamma});
+    return std::make_unique<PPO>(std::move(all), preset.options);
   }
   if (algorithm == "sac") {
+    if (options.placement == Placement::device)
+      throw ValueError("sac steps its environments on the host; ppo takes the placement 'device'");
     SACOptions preset = sac_preset(environment);
     preset.seed = options.seed;
     preset.device = options.device;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "training/rl/policy/agent.h"
+#include "training/rl/ppo/ppo_options.h"
 
 namespace caldera::rl {
 
@@ -18,6 +19,7 @@ struct AgentOptions {
   std::optional<Device> device;              ///< else default_device()
   std::optional<std::int64_t> environments;  ///< how many side by side
   std::optional<double> learning_rate;
+  Placement placement = Placement::host;  ///< `device`: DevicePPO
 };
 
 /// Lists "ppo" and "sac".

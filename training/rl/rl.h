@@ -6,11 +6,15 @@
 #pragma once
 
 #include "training/rl/envs/batch_environment.h"
+#include "training/rl/envs/check_environment.h"
 #include "training/rl/envs/environment.h"
+#include "training/rl/envs/graph_environment.h"
 #include "training/rl/envs/monitor.h"
+#include "training/rl/envs/normalized_environment.h"
 #include "training/rl/envs/registry.h"
 #include "training/rl/envs/running_moments.h"
 #include "training/rl/envs/time_limit.h"
+#include "training/rl/envs/transforms.h"
 #include "training/rl/envs/vector_environment.h"
 #include "training/rl/envs/wrapper.h"
 #include "training/rl/nets/actor_critic.h"
@@ -19,6 +23,7 @@
 #include "training/rl/policy/agent.h"
 #include "training/rl/policy/log.h"
 #include "training/rl/policy/policy.h"
+#include "training/rl/ppo/device_ppo.h"
 #include "training/rl/ppo/gae.h"
 #include "training/rl/ppo/ppo.h"
 #include "training/rl/presets.h"

@@ -100,6 +100,26 @@ TEST(Agents, SacGoesOnToTheLastBit) {
   for (const std::string& name : a.names()) EXPECT_EQ(a.read_f32(name), b.read_f32(name)) << name;
 }
 
+// The rollout is a scan, and all of an iteration one plan.
+TEST(Agents, PpoLearnsWithItsEnvironmentsOnTheDevice) {
+  const auto make = [](std::uint64_t seed) {
+    return make_agent("ppo", "CartPole-v1",
+                      {.seed = seed, .device = Device::cpu(), .placement = Placement::device});
+  };
+  const auto agent = make(1), other = make(2);
+  agent->train(25'000);
+  EXPECT_GT(agent->monitor().mean_return(), 100);
+  EXPECT_GT(evaluate_agent(agent->policy(), *make_vector_environment("CartPole-v1", 10, 99), 20).mean_return,
+            300);
+  const testing::TempFolder folder;
+  agent->save(folder.path() / "agent");
+  other->load(folder.path() / "agent");
+  agent->train(25'600);
+  other->train(25'600);
+  EXPECT_EQ(numbers_of(dynamic_cast<DevicePPO&>(*agent).parameters()),
+            numbers_of(dynamic_cast<DevicePPO&>(*other).parameters()));
+}
+
 TEST(Agents, NoIterationIsLostByRounding) {
   PPO agent(make_vector_environment("CartPole-v1", 4, 2), small_ppo());
   int iterations = 0;

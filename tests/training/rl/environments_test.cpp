@@ -7,6 +7,7 @@
 
 #include "engine/base/error.h"
 #include "training/rl/envs/batch_environment.h"
+#include "training/rl/envs/graph_environment.h"
 #include "training/rl/envs/registry.h"
 
 namespace caldera::rl {
@@ -134,6 +135,34 @@ TEST(Environments, BatchesAreTheEnvironments) {
         ASSERT_NEAR(a.last_observations[i], b.last_observations[i], 1e-6) << name << " at " << step;
       }
       if (name.starts_with("Acrobot") && step > 30) break;  // chaotic: roundings grow
+    }
+  }
+}
+
+// As graph operations in f64 they are the environments, too.
+TEST(Environments, GraphsAreTheEnvironments) {
+  for (const std::string& name : environment_names()) {
+    const GraphEnvironment& graph = find_graph_environment(name);
+    const auto environment = make_unlimited_environment(name);
+    const Numbers draws{0.3, 0.8, 0.1, 0.6};
+    const auto width = static_cast<std::size_t>(graph.observations.size());
+    Numbers seen(width);
+    const auto rows = [](const Numbers& x) {
+      return LazyTensor::from_vector<double>(x, {1, static_cast<std::int64_t>(x.size())}, Device::cpu());
+    };
+    LazyTensor state =
+        graph.begin(rows({draws.begin(), draws.begin() + static_cast<std::ptrdiff_t>(graph.draws)}));
+    environment->set_state(state.to_vector<double>(), seen);
+    Random random(5);
+    for (int step = 0; step < 15; ++step) {
+      const Numbers action = graph.actions.sample(random);
+      const GraphStep next = graph.step(state, LazyTensor::from_vector<double>(action, {1}, Device::cpu()));
+      const StepResult result = environment->step(action, seen);
+      const Numbers got = graph.observe(next.state).to_vector<double>();
+      for (std::size_t i = 0; i < width; ++i) ASSERT_NEAR(got[i], seen[i], 1e-10) << name << step;
+      ASSERT_NEAR(next.reward.item<double>(), result.reward, 1e-10) << name;
+      ASSERT_EQ(next.ended.item<int>() != 0, result.terminated) << name;
+      state = next.state.detach();
     }
   }
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "training/rl/envs/environment.h"
+#include "training/rl/envs/running_moments.h"
 
 namespace caldera::rl {
 
@@ -47,6 +48,10 @@ class VectorEnvironment {
   virtual void step(std::span<const double> actions) = 0;
   /// Returns what the last step or reset gave.
   const VectorStep& now() const { return now_; }
+  /// Returns the same as the environments gave it, before a normaliser: what is reported.
+  virtual const VectorStep& raw() const { return now_; }
+  /// Returns the moments by which observations are normalised; null where they are not.
+  virtual const RunningMoments* normalizer() const { return nullptr; }
 
   virtual VectorState state() const = 0;
   /// Goes on from what state() gave. Throws ShapeError for the state of another kind or number.

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -66,8 +67,15 @@ class Agent {
   virtual std::map<std::string, LazyTensor*> tensors() = 0;
 
   /// Takes what the last step of the environments gave.
-  void count_step() { monitor_.add(environments_->now()), steps_ += environments_->count(); }
+  void count_step() { count_step(environments_->raw()); }
+  /// Takes a step that was made elsewhere.
+  void count_step(const VectorStep& step) { monitor_.add(step), steps_ += environments_->count(); }
   Random& random() { return random_; }
+  /// Returns a copy of the environments' normaliser, for policies.
+  std::optional<RunningMoments> normalizer() const {
+    const RunningMoments* moments = environments_->normalizer();
+    return moments != nullptr ? std::optional(*moments) : std::nullopt;
+  }
 
  private:
   std::map<std::string, LazyTensor> state() const;

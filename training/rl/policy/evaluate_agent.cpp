@@ -26,20 +26,26 @@ void summarize(AgentEvaluation& evaluation) {
 }  // namespace
 
 AgentEvaluation evaluate_agent(const Policy& policy, VectorEnvironment& environments, std::int64_t episodes) {
-  if (episodes < 1) throw ValueError(fmt::format("evaluate_agent: {} episodes; at least 1", episodes));
   if (policy.observation_space().size() != environments.observation_space().size() ||
       policy.action_space().to_string() != environments.action_space().to_string())
     throw ShapeError(
         fmt::format("evaluate_agent: the policy is for {} and {}, the environments have {} and {}",
                     policy.observation_space().to_string(), policy.action_space().to_string(),
                     environments.observation_space().to_string(), environments.action_space().to_string()));
+  return evaluate_actions([&](std::span<const double> seen) { return policy.act(seen); }, environments,
+                          episodes);
+}
+
+AgentEvaluation evaluate_actions(const std::function<std::vector<double>(std::span<const double>)>& act,
+                                 VectorEnvironment& environments, std::int64_t episodes) {
+  if (episodes < 1) throw ValueError(fmt::format("evaluate_agent: {} episodes; at least 1", episodes));
   const auto count = static_cast<std::size_t>(environments.count());
   std::vector<double> returns(count), lengths(count);
   std::vector<std::int64_t> done(count);
   AgentEvaluation evaluation;
   environments.reset();
   while (static_cast<std::int64_t>(evaluation.returns.size()) < episodes) {
-    environments.step(policy.act(environments.now().observations));
+    environments.step(act(environments.now().observations));
     for (std::size_t i = 0; i < count; ++i) {
       returns[i] += environments.now().rewards[i];
       ++lengths[i];

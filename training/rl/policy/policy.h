@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -69,5 +70,8 @@ struct AgentEvaluation {
 /// where `episodes` is no multiple of their number, the first ones have one more. Throws ShapeError for
 /// environments with other spaces, ValueError unless episodes > 0.
 AgentEvaluation evaluate_agent(const Policy& policy, VectorEnvironment& environments, std::int64_t episodes);
+/// Runs them with any function from rows of observations to rows of actions.
+AgentEvaluation evaluate_actions(const std::function<std::vector<double>(std::span<const double>)>& act,
+                                 VectorEnvironment& environments, std::int64_t episodes);
 
 }  // namespace caldera::rl

@@ -9,6 +9,7 @@
 #include "engine/base/error.h"
 #include "engine/graph/default_device.h"
 #include "engine/jit/compiled.h"
+#include "training/rl/ppo/ppo_rows.h"
 #include "training/rl/ppo/ppo_update.h"
 
 namespace caldera::rl {
@@ -38,19 +39,6 @@ VectorFunction compiled_update(const ActorCritic& network, const PPOOptions& opt
                     return outputs;
                   }),
                   {.donate = first_numbers(held)});
-}
-
-/// Which rows each update takes: a new order of all of them in every epoch.
-std::vector<std::int32_t> shuffled_rows(Random& random, std::int64_t rows, std::int64_t epochs) {
-  std::vector<std::int32_t> order;
-  for (std::int64_t epoch = 0; epoch < epochs; ++epoch) {
-    const std::size_t first = order.size();
-    for (std::int64_t i = 0; i < rows; ++i) order.push_back(static_cast<std::int32_t>(i));
-    for (std::int64_t i = rows - 1; i > 0; --i)
-      std::swap(order[first + static_cast<std::size_t>(i)],
-                order[first + static_cast<std::size_t>(random.below(i + 1))]);
-  }
-  return order;
 }
 
 void add_floats(std::vector<float>& to, std::span<const double> from) {
@@ -164,14 +152,12 @@ void PPO::update(const Rows& rows, double progress) {
   arguments.push_back(upload(rows.terminated, grid));
   arguments.push_back(upload(rows.ended, grid));
   const std::int64_t updates = all / options_.batch_size * options_.epochs;
-  arguments.push_back(LazyTensor::from_vector(shuffled_rows(random(), all, options_.epochs),
+  arguments.push_back(LazyTensor::from_vector(detail::shuffled_rows(random(), all, options_.epochs),
                                               {updates, options_.batch_size}, device_));
-  const auto falling = [&](double end) { return 1 - progress * (1 - end); };
-  const auto number = [&](double x) {
-    return LazyTensor::from_vector<float>({static_cast<float>(x)}, {}, device_);
-  };
-  arguments.push_back(number(options_.learning_rate * falling(options_.learning_rate_end)));
-  arguments.push_back(number(options_.clip_range * falling(options_.clip_range_end)));
+  arguments.push_back(
+      detail::falling_number(options_.learning_rate, options_.learning_rate_end, progress, device_));
+  arguments.push_back(
+      detail::falling_number(options_.clip_range, options_.clip_range_end, progress, device_));
   state_ = {};  // the arguments alone hold the tensors whose memory the results take
   const std::vector<LazyTensor> results = update_(arguments);
   const std::size_t parameters = (results.size() - 2) / 3;
@@ -179,39 +165,12 @@ void PPO::update(const Rows& rows, double progress) {
   figures_ = results.back().to_vector<float>();
 }
 
-std::vector<std::pair<std::string, double>> PPO::figures() const {
-  static constexpr const char* kNames[] = {"policy_loss",       "value_loss",    "entropy",
-                                           "approximate_kl",    "clip_fraction", "updates",
-                                           "explained_variance"};
-  std::vector<std::pair<std::string, double>> named;
-  if (figures_.empty()) return named;
-  const auto updates = static_cast<std::size_t>(detail::Figure::updates);
-  for (std::size_t i = 0; i < detail::kFigures; ++i)
-    named.emplace_back(kNames[i],
-                       i < updates ? figures_[i] / std::max(figures_[updates], 1.0F) : figures_[i]);
-  return named;
-}
+std::vector<std::pair<std::string, double>> PPO::figures() const { return detail::named_figures(figures_); }
 
-std::map<std::string, LazyTensor*> PPO::tensors() {
-  std::map<std::string, LazyTensor*> all{{"step", &state_.step}};
-  const std::vector<std::string> names = network_.names();
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    all["parameter." + names[i]] = &state_.parameters[i];
-    all["exp_avg." + names[i]] = &state_.first[i];
-    all["exp_avg_sq." + names[i]] = &state_.second[i];
-  }
-  return all;
-}
+std::map<std::string, LazyTensor*> PPO::tensors() { return detail::named_tensors(network_, state_); }
 
 Policy PPO::policy() const {
-  PolicyNetwork network;
-  network.head =
-      network_.actions().is_continuous() ? PolicyNetwork::Head::normal : PolicyNetwork::Head::choices;
-  network.activation = options_.activation;
-  for (std::size_t i = 0; i < network_.actor_count(); ++i)
-    network.parameters.push_back(LazyTensor::from_vector(state_.parameters[i].to_vector<float>(),
-                                                         state_.parameters[i].shape(), device_));
-  return Policy(environments().observation_space(), network_.actions(), std::move(network));
+  return detail::policy_of(network_, options_, state_, environments().observation_space(), normalizer());
 }
 
 }  // namespace caldera::rl

@@ -254,7 +254,8 @@ Policy SAC::policy() const {
   network.activation = options_.activation;
   for (const LazyTensor& p : state_->actor.parameters)
     network.parameters.push_back(LazyTensor::from_vector(p.to_vector<float>(), p.shape(), device_));
-  return Policy(environments().observation_space(), environments().action_space(), std::move(network));
+  return Policy(environments().observation_space(), environments().action_space(), std::move(network),
+                normalizer());
 }
 
 }  // namespace caldera::rl
