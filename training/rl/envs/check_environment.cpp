@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
+#include <utility>
 
 namespace caldera::rl {
 namespace {
@@ -32,7 +33,7 @@ class EnvironmentCheck {
       see(fmt::format("step {}", i));
       if (!std::isfinite(result.reward)) say(fmt::format("step {}: the reward is {}", i, result.reward));
       trace.observations.push_back(observation_);
-      trace.rewards.push_back(result.reward);
+      trace.rewards.push_back(std::isfinite(result.reward) ? result.reward : 0);
       if (result.terminated || result.truncated) {
         environment_.reset(random, observation_);
         see("reset() after an end");
@@ -59,7 +60,8 @@ class EnvironmentCheck {
   void say(const std::string& problem) {
     if (problems_.size() < 10) problems_.push_back(problem);
   }
-  std::vector<std::string> problems() { return std::move(problems_); }
+  /// Gives away what was said so far.
+  std::vector<std::string> problems() { return std::exchange(problems_, {}); }
 
  private:
   void see(const std::string& when) {
@@ -78,9 +80,13 @@ class EnvironmentCheck {
 std::vector<std::string> check_environment(Environment& environment, std::uint64_t seed, std::int64_t steps) {
   EnvironmentCheck check(environment);
   const Trace first = check.run(seed, steps);
-  if (check.run(seed, steps) != first) check.say("reset(): equal random numbers give different episodes");
+  std::vector<std::string> problems = check.problems();
+  const bool equal = check.run(seed, steps) == first;
+  static_cast<void>(check.problems());  // those of the first run again
+  if (!equal) check.say("reset(): equal random numbers give different episodes");
   check.go_on(seed);
-  return check.problems();
+  for (std::string& problem : check.problems()) problems.push_back(std::move(problem));
+  return problems;
 }
 
 }  // namespace caldera::rl
