@@ -144,6 +144,22 @@ TEST(Agents, UpdatesEndWhereThePolicyHasMovedEnough) {
   EXPECT_LT(step, 20);
 }
 
+TEST(Agents, GradientsInForwardModeAreThoseInReverse) {
+  PPOOptions options = small_ppo();
+  options.hidden = {3};
+  options.epochs = 1;
+  options.batch_size = 64;
+  PPO reverse(make_vector_environment("CartPole-v1", 4, 2), options);
+  options.grad_mode = GradMode::forward;
+  PPO forward(make_vector_environment("CartPole-v1", 4, 2), options);
+  reverse.train(64);
+  forward.train(64);
+  const std::vector<float> a = numbers_of(reverse.parameters()), b = numbers_of(forward.parameters());
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-6) << i;
+  options.grad_mode = GradMode::numeric;
+  EXPECT_THROW(PPO(make_vector_environment("CartPole-v1", 4, 2), options), ValueError);
+}
+
 TEST(Agents, TheFirstUpdateIsThatOfVulkan) {
   const Device vulkan = Device::vulkan();
   CALDERA_REQUIRE_DEVICE(vulkan);

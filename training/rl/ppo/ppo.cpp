@@ -9,6 +9,7 @@
 #include "engine/base/error.h"
 #include "engine/graph/default_device.h"
 #include "engine/jit/compiled.h"
+#include "training/rl/nets/gradients.h"
 #include "training/rl/ppo/ppo_rows.h"
 #include "training/rl/ppo/ppo_update.h"
 
@@ -65,6 +66,7 @@ void PPOOptions::validate(std::int64_t count) const {
   require(learning_rate_end >= 0 && learning_rate_end <= 1, "learning_rate_end", learning_rate_end,
           "in [0, 1]");
   require(clip_range_end > 0 && clip_range_end <= 1, "clip_range_end", clip_range_end, "in (0, 1]");
+  check_grad_mode("PPO", grad_mode);
   require(rollout_steps > 0, "rollout_steps", static_cast<double>(rollout_steps), "positive");
   require(epochs > 0, "epochs", static_cast<double>(epochs), "positive");
   require(batch_size > 0, "batch_size", static_cast<double>(batch_size), "positive");

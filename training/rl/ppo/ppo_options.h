@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "engine/autodiff/jacobian/grad_mode.h"
 #include "engine/tensor/device.h"
 #include "training/rl/nets/mlp.h"
 
@@ -36,6 +37,7 @@ struct PPOOptions {
   double learning_rate_end = 1, clip_range_end = 1;
   std::vector<std::int64_t> hidden{64, 64};
   Activation activation = Activation::tanh;
+  GradMode grad_mode = GradMode::reverse;  ///< how gradients are made: reverse or forward
   std::uint64_t seed = 0;
   std::optional<Device> device;  ///< else default_device()
 

@@ -1,6 +1,5 @@
 #include "training/rl/ppo/ppo_update.h"
 
-#include "engine/autodiff/autodiff.h"
 #include "engine/control/scan.h"
 #include "ops/core/arithmetic.h"
 #include "ops/core/cast.h"
@@ -17,6 +16,7 @@
 #include "ops/reduce/statistics.h"
 #include "ops/shape/joining.h"
 #include "training/optim/clip.h"
+#include "training/rl/nets/gradients.h"
 #include "training/rl/ppo/gae.h"
 
 namespace caldera::rl::detail {
@@ -105,9 +105,13 @@ UpdateResult ppo_update(const ActorCritic& network, const PPOOptions& options, c
   const ScanTurn turns = scan(
       [&](std::span<const LazyTensor> carry, std::span<const LazyTensor> slices) {
         const AdamState now = AdamState::from(carry, count);
-        const Losses losses =
-            losses_of(network, options, now.parameters, rows_of(all, slices[0]), clip_range);
-        std::vector<LazyTensor> grads = grad(losses.total, now.parameters);
+        Losses losses;
+        const auto loss = [&, batch = rows_of(all, slices[0])](std::span<const LazyTensor> parameters) {
+          const Losses found = losses_of(network, options, parameters, batch, clip_range);
+          if (!losses.figures.defined()) losses = found;
+          return found.total;
+        };
+        std::vector<LazyTensor> grads = loss_gradients(loss, now.parameters, options.grad_mode).grads;
         clip_grad_norm(grads, options.max_grad_norm);
         std::vector<LazyTensor> next = adam_step(now, grads, rate, {.eps = options.adam_eps}).all();
         const LazyTensor& sums = carry[AdamState::size(count)];

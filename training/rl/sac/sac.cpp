@@ -15,6 +15,7 @@
 #include "ops/core/views.h"
 #include "ops/shape/dynamic_slicing.h"
 #include "ops/shape/manipulation.h"
+#include "training/rl/nets/gradients.h"
 #include "training/rl/nets/mlp.h"
 #include "training/rl/sac/sac_update.h"
 
@@ -99,6 +100,7 @@ void SACOptions::validate() const {
   require(buffer_size < (std::int64_t{1} << 31), "buffer_size", static_cast<double>(buffer_size),
           "below 2^31");
   require(start_steps >= 0, "start_steps", static_cast<double>(start_steps), "at least 0");
+  check_grad_mode("SAC", grad_mode);
   require(batch_size > 0, "batch_size", static_cast<double>(batch_size), "positive");
   require(train_every > 0, "train_every", static_cast<double>(train_every), "positive");
   require(updates > 0, "updates", static_cast<double>(updates), "positive");

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "engine/autodiff/jacobian/grad_mode.h"
 #include "engine/tensor/device.h"
 #include "training/rl/nets/mlp.h"
 
@@ -27,6 +28,7 @@ struct SACOptions {
   std::optional<double> target_entropy;  ///< else less the number of action numbers
   std::vector<std::int64_t> hidden{256, 256};
   Activation activation = Activation::relu;
+  GradMode grad_mode = GradMode::reverse;  ///< how gradients are made: reverse or forward
   std::uint64_t seed = 0;
   std::optional<Device> device;  ///< else default_device()
 

@@ -1,6 +1,5 @@
 #include "training/rl/sac/sac_update.h"
 
-#include "engine/autodiff/autodiff.h"
 #include "ops/core/arithmetic.h"
 #include "ops/core/creation.h"
 #include "ops/core/selection.h"
@@ -12,6 +11,7 @@
 #include "ops/reduce/mean.h"
 #include "ops/shape/joining.h"
 #include "ops/shape/manipulation.h"
+#include "training/rl/nets/gradients.h"
 #include "training/rl/nets/mlp.h"
 
 namespace caldera::rl::detail {
@@ -103,30 +103,42 @@ SacResult sac_update(const SacShape& shape, const SACOptions& options, const Sac
                                   temperature * future.log_prob_before(future_action.before);
   const LazyTensor wanted =
       stop_gradient(batch.rewards + (1.0 - batch.terminated) * future_value * options.gamma);
-  const Values values = critics_at(shape, state.critics.parameters, batch.observations, batch.actions);
-  const LazyTensor critic_loss =
-      (mean(square(values.first - wanted)) + mean(square(values.second - wanted))) * 0.5;
-  next.critics = adam_step(state.critics, grad(critic_loss, state.critics.parameters), rate);
+  const LossGradients critics = loss_gradients(
+      [&](std::span<const LazyTensor> parameters) {
+        const Values values = critics_at(shape, parameters, batch.observations, batch.actions);
+        return (mean(square(values.first - wanted)) + mean(square(values.second - wanted))) * 0.5;
+      },
+      state.critics.parameters, options.grad_mode);
+  next.critics = adam_step(state.critics, critics.grads, rate);
 
-  const TanhNormal policy = sac_policy(shape, state.actor.parameters, batch.observations);
-  const Squashed action = policy.rsample(noise_of(1));
-  const LazyTensor log_prob = policy.log_prob_before(action.before);
   std::vector<LazyTensor> judges;
   for (const LazyTensor& p : next.critics.parameters) judges.push_back(stop_gradient(p));
-  const LazyTensor actor_loss =
-      mean(temperature * log_prob - least(critics_at(shape, judges, batch.observations, action.value)));
-  next.actor = adam_step(state.actor, grad(actor_loss, state.actor.parameters), rate);
+  LazyTensor log_prob;
+  const LossGradients actor = loss_gradients(
+      [&](std::span<const LazyTensor> parameters) {
+        const TanhNormal policy = sac_policy(shape, parameters, batch.observations);
+        const Squashed action = policy.rsample(noise_of(1));
+        const LazyTensor found = policy.log_prob_before(action.before);
+        if (!log_prob.defined()) log_prob = found;
+        return mean(temperature * found - least(critics_at(shape, judges, batch.observations, action.value)));
+      },
+      state.actor.parameters, options.grad_mode);
+  next.actor = adam_step(state.actor, actor.grads, rate);
 
   next.temperature = state.temperature;
   if (!options.temperature) {
     const double target = options.target_entropy.value_or(-static_cast<double>(shape.actions));
-    const LazyTensor loss = -mean(log_temperature * stop_gradient(log_prob + target));
-    next.temperature = adam_step(state.temperature, grad(loss, state.temperature.parameters), rate);
+    const LossGradients loss = loss_gradients(
+        [&](std::span<const LazyTensor> parameters) {
+          return -mean(parameters[0] * stop_gradient(log_prob + target));
+        },
+        state.temperature.parameters, options.grad_mode);
+    next.temperature = adam_step(state.temperature, loss.grads, rate);
   }
   for (std::size_t i = 0; i < state.targets.size(); ++i)
     next.targets.push_back(state.targets[i] * (1 - options.tau) + next.critics.parameters[i] * options.tau);
   return {std::move(next),
-          stack({critic_loss, actor_loss, reshape(temperature, Shape{}), -mean(log_prob)}, 0)};
+          stack({critics.loss, actor.loss, reshape(temperature, Shape{}), -mean(log_prob)}, 0)};
 }
 
 }  // namespace caldera::rl::detail
