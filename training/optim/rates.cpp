@@ -36,7 +36,8 @@ StepRate::StepRate(double rate, std::int64_t step_size, double gamma)
 }
 
 double StepRate::learning_rate(std::int64_t step) const {
-  return rate_ * std::pow(gamma_, static_cast<double>(step / step_size_));
+  const std::int64_t falls = step / step_size_;
+  return rate_ * std::pow(gamma_, static_cast<double>(falls));
 }
 
 MultiStepRate::MultiStepRate(double rate, std::vector<std::int64_t> milestones, double gamma)

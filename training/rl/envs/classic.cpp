@@ -15,11 +15,11 @@ namespace {
 
 template <class Dynamics>
 Space observations_of() {
-  std::vector<double> high;
-  for (const double bound : Dynamics::kBounds)
-    high.push_back(bound > 1e300 ? std::numeric_limits<double>::infinity() : bound);
-  std::vector<double> low;
-  for (const double bound : high) low.push_back(-bound);
+  std::vector<double> high(Dynamics::kBounds.begin(), Dynamics::kBounds.end()), low(high.size());
+  for (std::size_t i = 0; i < high.size(); ++i) {
+    if (high[i] > 1e300) high[i] = std::numeric_limits<double>::infinity();
+    low[i] = -high[i];
+  }
   if constexpr (std::is_base_of_v<detail::Mountain, Dynamics>) high[0] = 0.6;
   return Box(low, high);
 }

@@ -19,7 +19,8 @@ RunningMoments::RunningMoments(std::vector<double> mean, std::vector<double> var
 void RunningMoments::add(std::span<const double> rows) {
   if (mean_.empty() || rows.size() % mean_.size() != 0)
     throw ShapeError(fmt::format("RunningMoments: {} numbers are no rows of {}", rows.size(), mean_.size()));
-  const auto n = static_cast<double>(rows.size() / mean_.size());
+  const std::size_t count = rows.size() / mean_.size();
+  const auto n = static_cast<double>(count);
   if (n == 0) return;
   const double total = count_ + n;
   for (std::size_t k = 0; k < mean_.size(); ++k) {

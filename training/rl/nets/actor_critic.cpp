@@ -91,7 +91,7 @@ LazyTensor ActorCritic::act(std::span<const LazyTensor> parameters, const LazyTe
 
 LazyTensor ActorCritic::act_greedily(std::span<const LazyTensor> parameters,
                                      const LazyTensor& observations) const {
-  const LazyTensor output = logits(parameters, observations);
+  LazyTensor output = logits(parameters, observations);
   if (actions_.is_continuous()) return output;
   std::vector<LazyTensor> best;
   for (const LazyTensor& part : choices(output)) best.push_back(astype(Categorical(part).mode(), DType::f32));

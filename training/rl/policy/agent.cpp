@@ -19,6 +19,7 @@ LazyTensor numbers_tensor(const std::vector<double>& values) {
 
 LazyTensor bits_tensor(const std::vector<std::uint64_t>& bits) {
   std::vector<std::int64_t> integers;
+  integers.reserve(bits.size());
   for (const std::uint64_t b : bits) integers.push_back(std::bit_cast<std::int64_t>(b));
   return LazyTensor::from_vector(integers, {static_cast<std::int64_t>(integers.size())}, Device::cpu());
 }

@@ -114,7 +114,7 @@ Box::Box(double low, double high, std::int64_t size)
 
 Discrete::Discrete(std::int64_t count) : Space(Kind::discrete, {0}, last_of({count}), {count}) {}
 
-MultiDiscrete::MultiDiscrete(std::vector<std::int64_t> counts)
+MultiDiscrete::MultiDiscrete(const std::vector<std::int64_t>& counts)
     : Space(Kind::multi_discrete, std::vector<double>(counts.size()), last_of(counts), counts) {}
 
 }  // namespace caldera::rl

@@ -69,7 +69,7 @@ class Discrete : public Space {
 /// Several choices. Throws ValueError unless all counts are positive, and for none.
 class MultiDiscrete : public Space {
  public:
-  explicit MultiDiscrete(std::vector<std::int64_t> counts);
+  explicit MultiDiscrete(const std::vector<std::int64_t>& counts);
 };
 
 }  // namespace caldera::rl
