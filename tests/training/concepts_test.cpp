@@ -19,7 +19,7 @@ struct Scale {
   std::vector<Parameter> parameters() { return {{"factor", &factor}}; }
 };
 /// Counts to three. It has no base.
-struct Counter {
+struct CountsToThree {
   rl::Box seen{0.0, 3.0, 1};
   rl::Discrete ways{2};
   double at = 0;
@@ -49,9 +49,9 @@ static_assert(!concepts::Trainable<Scale, Scale, Optimizer> &&
               !concepts::Trainable<Nothing, SquareLoss, Optimizer>);
 static_assert(concepts::Differentiable<UnaryFunction> && !concepts::Differentiable<SquareLoss>);
 static_assert(concepts::Serializable<rl::Policy> && !concepts::Serializable<Linear>);
-static_assert(concepts::Environment<Counter> && concepts::Environment<rl::Environment> &&
+static_assert(concepts::Environment<CountsToThree> && concepts::Environment<rl::Environment> &&
               !concepts::Environment<Nothing>);
-static_assert(concepts::Policy<rl::Policy> && concepts::Policy<AlwaysOn> && !concepts::Policy<Counter>);
+static_assert(concepts::Policy<rl::Policy> && concepts::Policy<AlwaysOn> && !concepts::Policy<CountsToThree>);
 static_assert(concepts::Composable<Scale, LazyTensor> && !concepts::Composable<Scale, std::string>);
 
 TEST(Concepts, ATrainingStepTakesWhatHasThem) {
@@ -74,7 +74,7 @@ TEST(Concepts, ATrainingStepTakesWhatHasThem) {
 }
 
 TEST(Concepts, EpisodesTakeWhatHasThem) {
-  const auto counters = rl::vector_of(Counter(), 3, 1);
+  const auto counters = rl::vector_of(CountsToThree(), 3, 1);
   const rl::AgentEvaluation result = rl::run_episodes(AlwaysOn(), *counters, 7);
   EXPECT_EQ(result.returns, std::vector<double>(7, 3.0));
 }

@@ -12,17 +12,17 @@
 namespace caldera {
 namespace {
 
-using Row = std::vector<double>;
+using Numbers = std::vector<double>;
 
 /// One parameter and what its optimiser keeps.
 struct Held {
-  Row p, a, b, c;
+  Numbers p, a, b, c;
   double product = 1;
-  explicit Held(const Row& first) : p(first), a(first.size()), b(first.size()), c(first.size()) {}
+  explicit Held(const Numbers& first) : p(first), a(first.size()), b(first.size()), c(first.size()) {}
 };
-using Rule = std::function<void(Held& h, const Row& g, int t)>;
+using Rule = std::function<void(Held& h, const Numbers& g, int t)>;
 
-double length_of(const Row& x) {
+double length_of(const Numbers& x) {
   double squares = 0;
   for (const double v : x) squares += v * v;
   return std::sqrt(squares);
@@ -31,19 +31,19 @@ double length_of(const Row& x) {
 void expect_rule(const OptimizerOptions& options, const Rule& rule) {
   std::mt19937 random(3);
   std::normal_distribution<double> normal;
-  Row first(15);
+  Numbers first(15);
   for (double& x : first) x = normal(random);
   Held held(first);
   LazyTensor x = LazyTensor::from_vector<double>(first, {3, 5}, Device::cpu());
   const auto optimizer = make_optimizer({{"x", &x}}, options);
   for (int t = 1; t <= 100; ++t) {
-    Row g(first.size());
+    Numbers g(first.size());
     for (double& v : g) v = normal(random);
     rule(held, g, t);
     optimizer->update({LazyTensor::from_vector<double>(g, {3, 5}, Device::cpu())});
     eval({}, *optimizer);
   }
-  const Row got = x.to_vector<double>();
+  const Numbers got = x.to_vector<double>();
   for (std::size_t i = 0; i < got.size(); ++i)
     EXPECT_NEAR(got[i], held.p[i], 1e-12 * std::max(1.0, std::abs(held.p[i])))
         << options.name << ", element " << i;
@@ -51,7 +51,7 @@ void expect_rule(const OptimizerOptions& options, const Rule& rule) {
 
 TEST(OptimizerRules, Rmsprop) {
   const auto rule = [](double decay, double momentum, bool centered) {
-    return [=](Held& h, const Row& grad, int) {
+    return [=](Held& h, const Numbers& grad, int) {
       for (std::size_t i = 0; i < h.p.size(); ++i) {
         const double g = grad[i] + decay * h.p[i];
         h.a[i] = 0.9 * h.a[i] + 0.1 * g * g;
@@ -76,7 +76,7 @@ TEST(OptimizerRules, Rmsprop) {
 
 TEST(OptimizerRules, Adagrad) {
   expect_rule({.name = "adagrad", .learning_rate = 0.1, .weight_decay = 0.05, .more = {{"rate_decay", 0.02}}},
-              [](Held& h, const Row& grad, int t) {
+              [](Held& h, const Numbers& grad, int t) {
                 const double rate = 0.1 / (1 + (t - 1) * 0.02);
                 for (std::size_t i = 0; i < h.p.size(); ++i) {
                   const double g = grad[i] + 0.05 * h.p[i];
@@ -92,7 +92,7 @@ void add_moments(Held& h, std::size_t i, double g) {
 }
 
 TEST(OptimizerRules, NAdam) {
-  expect_rule({.name = "nadam", .weight_decay = 0.01}, [](Held& h, const Row& grad, int t) {
+  expect_rule({.name = "nadam", .weight_decay = 0.01}, [](Held& h, const Numbers& grad, int t) {
     const double mu = 0.9 * (1 - 0.5 * std::pow(0.96, t * 4e-3));
     const double next = 0.9 * (1 - 0.5 * std::pow(0.96, (t + 1) * 4e-3));
     h.product *= mu;
@@ -107,7 +107,7 @@ TEST(OptimizerRules, NAdam) {
 }
 
 TEST(OptimizerRules, RAdam) {
-  expect_rule({.name = "radam", .learning_rate = 0.01}, [](Held& h, const Row& g, int t) {
+  expect_rule({.name = "radam", .learning_rate = 0.01}, [](Held& h, const Numbers& g, int t) {
     const double beta = std::pow(0.999, t), last = 2 / (1 - 0.999) - 1,
                  rho = last - 2 * t * beta / (1 - beta);
     for (std::size_t i = 0; i < h.p.size(); ++i) {
@@ -125,7 +125,7 @@ TEST(OptimizerRules, RAdam) {
 
 TEST(OptimizerRules, Lars) {
   expect_rule({.name = "lars", .learning_rate = 0.5, .weight_decay = 0.01, .more = {{"trust", 0.1}}},
-              [](Held& h, const Row& g, int) {
+              [](Held& h, const Numbers& g, int) {
                 const double weight = length_of(h.p),
                              local = 0.1 * weight / (length_of(g) + 0.01 * weight + 1e-8);
                 for (std::size_t i = 0; i < h.p.size(); ++i) {
@@ -136,8 +136,8 @@ TEST(OptimizerRules, Lars) {
 }
 
 TEST(OptimizerRules, Lamb) {
-  expect_rule({.name = "lamb", .learning_rate = 0.02}, [](Held& h, const Row& g, int t) {
-    Row u(h.p.size());
+  expect_rule({.name = "lamb", .learning_rate = 0.02}, [](Held& h, const Numbers& g, int t) {
+    Numbers u(h.p.size());
     for (std::size_t i = 0; i < h.p.size(); ++i) {
       add_moments(h, i, g[i]);
       u[i] = h.a[i] / (1 - std::pow(0.9, t)) / (std::sqrt(h.b[i] / (1 - std::pow(0.999, t))) + 1e-6) +
