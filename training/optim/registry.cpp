@@ -7,8 +7,8 @@
 
 #include "training/optim/kind.h"
 
-// A line an optimiser: F(NAME) stands for `detail::OptimizerKind NAME_optimizer()` of optim/NAME.cpp (lars and lamb:
-// layerwise.cpp).
+// A line an optimiser: F(NAME) stands for `detail::OptimizerKind NAME_optimizer()` of optim/NAME.cpp (lars
+// and lamb: layerwise.cpp).
 #define CALDERA_OPTIMIZERS(F) \
   F(adamw)                    \
   F(adamw_8bit)               \
