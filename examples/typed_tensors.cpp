@@ -6,10 +6,10 @@
 #include <cmath>
 #include <cstdio>
 
-using caldera::Batch;
 using caldera::FixedTensor;
 using caldera::LazyTensor;
 using caldera::TypedTensor;
+using caldera::extents::Batch;
 namespace nn = caldera::typed_nn;
 
 using Points = TypedTensor<float, Batch, 2>;

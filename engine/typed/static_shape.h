@@ -33,8 +33,11 @@ struct Extent {
 };
 
 inline constexpr Extent dyn{};
+/// Names of extents, apart from other things with these names: `using caldera::extents::Batch;`.
+namespace extents {
 /// Names the extent that most programs have.
 inline constexpr Extent Batch{"Batch"};
+}  // namespace extents
 
 /// The shape of a type. Without a known rank nothing is known of the extents either.
 struct StaticShape {

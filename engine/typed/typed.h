@@ -1,6 +1,7 @@
 // <caldera/typed.h>: tensors whose element types and shapes the compiler checks, and small ones on the stack.
 //
 //   using namespace caldera;
+//   using caldera::extents::Batch;
 //   TypedTensor<float, Batch, 784> x = typed<float, Batch, 784>(lazy);
 //   TypedTensor<float, Batch, 10> y = matmul(x, w);        // w: TypedTensor<float, 784, 10>
 #pragma once

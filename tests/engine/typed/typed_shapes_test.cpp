@@ -10,6 +10,8 @@
 namespace caldera {
 namespace {
 
+using extents::Batch;
+
 constexpr Extent Time{"Time"};
 
 template <Extent... E>

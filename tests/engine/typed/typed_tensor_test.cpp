@@ -8,6 +8,8 @@
 namespace caldera {
 namespace {
 
+using extents::Batch;
+
 LazyTensor counted(const Shape& shape) {
   return reshape(arange(static_cast<double>(shape.numel()), DType::f32), shape) * 0.25 - 1.0;
 }

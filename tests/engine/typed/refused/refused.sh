@@ -9,6 +9,7 @@ trap 'rm -rf "$work"' EXIT
 cat >"$work/begin.h" <<'CODE'
 #include "engine/typed/typed.h"
 using namespace caldera;
+using caldera::extents::Batch;
 namespace nn = caldera::typed_nn;
 inline constexpr Extent Time{"Time"};
 using Image = TypedTensor<float, Batch, 1, 28, 28>;
