@@ -26,7 +26,7 @@ struct QuantizedNode {
   /// Says whether a product may round x; exact in other work.
   Activations activations = Activations::exact;
 
-  using Attributes = std::array<std::int64_t, 9>;
+  using Attributes = std::array<std::int64_t, 10>;
   Attributes attributes() const {
     return {static_cast<std::int64_t>(work),
             static_cast<std::int64_t>(layout.format),
@@ -36,11 +36,12 @@ struct QuantizedNode {
             rows,
             columns,
             is_indexed ? 1 : 0,
-            static_cast<std::int64_t>(activations)};
+            static_cast<std::int64_t>(activations),
+            layout.interleaved ? 1 : 0};
   }
   static QuantizedNode of(std::span<const std::int64_t> a) {
     return {.work = static_cast<QuantizedWork>(a[0]),
-            .layout = {static_cast<QuantizedFormat>(a[1]), a[2], a[3]},
+            .layout = {static_cast<QuantizedFormat>(a[1]), a[2], a[3], a[9] != 0},
             .matrices = a[4],
             .rows = a[5],
             .columns = a[6],

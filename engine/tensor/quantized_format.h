@@ -123,6 +123,8 @@ struct QuantizedLayout {
   /// Counts the rows that share a scale, in fp8_e4m3. A scale a row has a tile of 1 by all columns, a scale a
   /// matrix one of all rows by all columns.
   std::int64_t group_rows = 1;
+  /// Says that rows of a block format are interleaved in memory: see engine/tensor/interleaved_rows.h.
+  bool interleaved = false;
   friend bool operator==(const QuantizedLayout&, const QuantizedLayout&) = default;
 };
 

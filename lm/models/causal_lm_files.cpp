@@ -112,7 +112,11 @@ void CausalLM::load_weights(const ModelFiles& files, DType dtype, HalfWeights ha
 }
 
 void CausalLM::set_activations(Activations activations) {
-  for (const Place& p : places_of(*this)) p.weight->quantized.activations = activations;
+  for (const Place& p : places_of(*this)) {
+    QuantizedTensor& q = p.weight->quantized;
+    q = activations == Activations::rounded ? interleaved(q) : separated(q);
+    q.activations = activations;
+  }
 }
 
 void CausalLM::save(const std::filesystem::path& dir) {

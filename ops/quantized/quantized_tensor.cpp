@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/device/cpu_interleaved.h"
+#include "engine/graph/data_leaf.h"
 #include "engine/graph/transfer.h"
 #include "ops/core/node_builder.h"
 
@@ -40,10 +42,14 @@ QuantizedTensor quantized_tensor(const QuantizedLayout& layout, const Shape& sha
   q.layout = fitted(layout, q.rows(), q.columns());
   if (const std::string_view why = why_no_layout(q.layout, q.rows(), q.columns()); !why.empty())
     throw ShapeError(fmt::format("quantized_tensor: {} of shape {}: {}", format, shape.to_string(), why));
+  if (const std::string_view why = why_not_interleaved(q.layout, q.rows()); !why.empty())
+    throw ShapeError(fmt::format("quantized_tensor: {} of shape {}: {}", format, shape.to_string(), why));
   const std::vector<QuantizedPart> wanted = parts_of(q.layout, q.rows(), q.columns());
   if (q.parts.size() != wanted.size())
     throw ShapeError(
         fmt::format("quantized_tensor: {} has {} parts, got {}", format, wanted.size(), q.parts.size()));
+  if (layout.interleaved && q.parts[0].device().kind != DeviceKind::cpu)
+    throw DeviceError(fmt::format("quantized_tensor: interleaved rows of {} are of the CPU alone", format));
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const QuantizedPart& want = wanted[i];
     const LazyTensor& got = q.parts[i];
@@ -67,9 +73,38 @@ QuantizedTensor quantized_tensor(const QuantizedLayout& layout, const Shape& sha
 }
 
 QuantizedTensor to(const QuantizedTensor& q, Device device) {
-  QuantizedTensor moved = q;
+  QuantizedTensor moved = device == q.device() ? q : separated(q);
   for (LazyTensor& part : moved.parts) part = to(part, device);
   return moved;
+}
+
+namespace {
+
+using MoveRows = void (*)(QuantizedFormat format, const std::byte* from, std::int64_t rows,
+                          std::int64_t columns, std::byte* to);
+
+/// The blocks in another order.
+QuantizedTensor moved(const QuantizedTensor& q, MoveRows move) {
+  QuantizedTensor out = q;
+  out.layout.interleaved = !q.layout.interleaved;
+  const std::vector<std::uint8_t> from = q.parts[0].to_vector<std::uint8_t>();
+  std::vector<std::uint8_t> to(from.size());
+  move(q.layout.format, reinterpret_cast<const std::byte*>(from.data()), q.matrices() * q.rows(), q.columns(),
+       reinterpret_cast<std::byte*>(to.data()));
+  out.parts[0] = host_leaf(std::span<const std::uint8_t>(to), q.parts[0].shape(), q.device());
+  return out;
+}
+
+}  // namespace
+
+QuantizedTensor interleaved(const QuantizedTensor& q) {
+  const bool gains =
+      q.defined() && q.device().kind == DeviceKind::cpu && cpu_prefers_interleaved(q.layout, q.rows());
+  return gains ? moved(q, cpu_interleave) : q;
+}
+
+QuantizedTensor separated(const QuantizedTensor& q) {
+  return q.defined() && q.layout.interleaved ? moved(q, cpu_separate) : q;
 }
 
 }  // namespace caldera

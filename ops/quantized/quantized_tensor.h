@@ -38,7 +38,14 @@ struct QuantizedTensor {
 /// and `shape`, DeviceError for parts on several devices.
 QuantizedTensor quantized_tensor(const QuantizedLayout& layout, const Shape& shape,
                                  std::vector<LazyTensor> parts);
-/// Moves it to another device; copies nothing if it is there.
+/// Moves it to another device; copies nothing if it is there. Interleaved rows are separated on the way.
 QuantizedTensor to(const QuantizedTensor& q, Device device);
+
+/// Interleaves its rows (engine/tensor/interleaved_rows.h) where that makes products of rounded rows on the
+/// CPU faster, and where its extents and format allow it; returns it as it is elsewhere. The weights are the
+/// same, and products give the same but for the order of sums; what reads rows one by one is slower.
+QuantizedTensor interleaved(const QuantizedTensor& q);
+/// Does the reverse.
+QuantizedTensor separated(const QuantizedTensor& q);
 
 }  // namespace caldera

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/check/reference/reference_steps.h"
+#include "engine/tensor/interleaved_rows.h"
 
 namespace caldera::reference {
 namespace {
@@ -138,14 +139,19 @@ float of_block(QuantizedFormat format, const Block& b, std::int64_t k) {
 class Weights {
  public:
   Weights(const StepMemory& memory, const QuantizedStep& step)
-      : memory_(memory), what_(step.what), first_(step.first_part()) {}
+      : memory_(memory), what_(step.what), first_(step.first_part()) {
+    if (what_.layout.interleaved) separate();
+  }
 
   float at(std::int64_t matrix, std::int64_t row, std::int64_t column) const {
     const QuantizedLayout& layout = what_.layout;
     const QuantizedFacts& f = facts(layout.format);
     if (is_block_format(layout.format)) {
-      const std::int64_t first = element(0, matrix, row, column / f.block * f.block_bytes);
-      return of_block(layout.format, Block(memory_.bytes(first_), first), column % f.block);
+      const std::int64_t within = column / f.block * f.block_bytes;
+      const Block block = layout.interleaved
+                              ? Block(separated_, (matrix * what_.rows + row) * row_bytes() + within)
+                              : Block(memory_.bytes(first_), element(0, matrix, row, within));
+      return of_block(layout.format, block, column % f.block);
     }
     if (is_plain(layout.format)) return number(0, matrix, row, column);
     const std::int64_t group = column / layout.group;
@@ -165,6 +171,22 @@ class Weights {
   }
 
  private:
+  std::int64_t row_bytes() const {
+    const QuantizedFacts& f = facts(what_.layout.format);
+    return what_.columns / f.block * f.block_bytes;
+  }
+  /// Interleaved rows one after the other.
+  void separate() {
+    const std::int64_t rows = what_.matrices * what_.rows;
+    separated_.resize(static_cast<std::size_t>(rows * row_bytes()));
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const std::int64_t of_sixteen = row % kInterleavedRows;
+      const std::byte* group =
+          memory_.bytes(first_).data() + element(0, 0, 0, 0) + (row - of_sixteen) * row_bytes();
+      separate_row(what_.layout.format, group, what_.columns, of_sixteen,
+                   separated_.data() + row * row_bytes());
+    }
+  }
   std::int64_t element(std::size_t part, std::int64_t matrix, std::int64_t row, std::int64_t column) const {
     return memory_.element(first_ + part, {matrix, row, column});
   }
@@ -177,6 +199,7 @@ class Weights {
   const StepMemory& memory_;
   const QuantizedNode& what_;
   std::size_t first_;
+  std::vector<std::byte> separated_;
 };
 
 /// Row `m` of x, rounded as Activations says.

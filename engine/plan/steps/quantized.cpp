@@ -7,6 +7,7 @@
 
 #include "engine/plan/kernel/fault.h"
 #include "engine/plan/steps/step_form.h"
+#include "engine/tensor/interleaved_rows.h"
 
 namespace caldera {
 namespace {
@@ -92,7 +93,8 @@ void QuantizedStep::check(verify::StepForm& form) const {
   if (static_cast<std::size_t>(what.layout.format) >= kQuantizedFacts.size())
     throw Fault{"a quantised format that does not exist"};
   if (what.work > QuantizedWork::transposed_product) throw Fault{"quantised work that does not exist"};
-  if (!why_no_layout(what.layout, what.rows, what.columns).empty() || what.matrices < 0)
+  if (!why_no_layout(what.layout, what.rows, what.columns).empty() ||
+      !why_not_interleaved(what.layout, what.rows).empty() || what.matrices < 0)
     throw Fault{"matrices that the quantised format does not have"};
   if (what.activations > Activations::rounded) throw Fault{"activations that are neither exact nor rounded"};
   if (what.rounds() && (what.work != QuantizedWork::product || !has_integer_codes(what.layout.format)))

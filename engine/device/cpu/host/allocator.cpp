@@ -33,7 +33,6 @@ constexpr bool kCaching = true;
 constexpr std::size_t kSmallest = 64;
 constexpr std::size_t kWorthFitting = std::size_t{1}
                                       << 10;  // a fifth of a smaller block is no more than 256 bytes
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kWorthAging = std::size_t{1} << 20;      // of cached bytes
 constexpr std::size_t kWorthTrimming = std::size_t{16} << 20;  // the C library walks its whole heap for it
 
@@ -114,7 +113,7 @@ std::size_t Allocator::system_bytes(int size_class, std::size_t bytes) {
   if (!kCaching) return std::max(bytes, std::size_t{1});
   if (size_class == kExact) return round_up(bytes, 64);
   const std::size_t size = class_bytes(size_class);
-  return size < 2 * kHugePage ? size : round_up(size, kHugePage);
+  return size < Slabs::kLargest ? size : round_up(size, kHugePage);
 }
 
 StoragePtr Allocator::allocate(std::size_t bytes) {
@@ -165,7 +164,13 @@ std::byte* Allocator::take_cached(int size_class, std::size_t bytes) {
 std::byte* Allocator::take_from_system(int size_class, std::size_t bytes) {
   const std::size_t wanted = system_bytes(size_class, bytes);
   if (!memory_.reserve(wanted)) return nullptr;
-  std::byte* data = system_block(wanted);
+  std::byte* data = nullptr;
+  if (is_of_slab(size_class)) {
+    const std::lock_guard lock(mutex_);
+    data = slabs_.take(wanted);
+  } else {
+    data = system_block(wanted);
+  }
   if (data == nullptr) {
     memory_.release(wanted);
     return nullptr;
@@ -198,19 +203,34 @@ void Allocator::give_back(std::byte* data, int size_class, std::size_t bytes) {
       }
     }
   }
-  free_block(data, system_bytes(size_class, bytes));
+  if (is_of_slab(size_class)) {
+    const std::lock_guard lock(mutex_);
+    free_block(data, size_class, bytes);
+  } else {
+    free_block(data, size_class, bytes);
+  }
 }
 
-void Allocator::free_block(std::byte* data, std::size_t size) {
-  std::free(data);
-  memory_.release(size);
+/// Of a slab: under mutex_.
+void Allocator::free_block(std::byte* data, int size_class, std::size_t bytes) {
+  if (is_of_slab(size_class))
+    slabs_.give(data);
+  else
+    std::free(data);
+  memory_.release(system_bytes(size_class, bytes));
+}
+
+bool Allocator::is_of_slab(int size_class) {
+  if (!kCaching || size_class == kExact) return false;
+  const std::size_t size = class_bytes(size_class);
+  return size >= Slabs::kSmallest && size < Slabs::kLargest;
 }
 
 void Allocator::release_cached(int size_class, std::size_t count) {
   auto& [list, least] = free_[static_cast<std::size_t>(size_class)];
   const std::size_t size = system_bytes(size_class, 0);
   const auto end = list.begin() + static_cast<std::ptrdiff_t>(count);
-  for (auto block = list.begin(); block != end; ++block) free_block(*block, size);
+  for (auto block = list.begin(); block != end; ++block) free_block(*block, size_class, size);
   list.erase(list.begin(), end);
   least = list.size();
   cached_bytes_ -= count * size;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/base/adaptive_mutex.h"
+#include "engine/device/cpu/host/slabs.h"
 #include "engine/device/memory_budget.h"
 #include "engine/tensor/storage.h"
 
@@ -56,7 +57,8 @@ class Allocator : public std::enable_shared_from_this<Allocator> {
   std::byte* take(int& size_class, std::size_t bytes);
   std::byte* take_cached(int size_class, std::size_t bytes);
   std::byte* take_from_system(int size_class, std::size_t bytes);
-  void free_block(std::byte* data, std::size_t size);
+  void free_block(std::byte* data, int size_class, std::size_t bytes);
+  static bool is_of_slab(int size_class);
   void count(std::size_t bytes);  // as taken; under mutex_
   void give_back(std::byte* data, int size_class, std::size_t bytes);
 
@@ -67,6 +69,7 @@ class Allocator : public std::enable_shared_from_this<Allocator> {
     std::vector<std::byte*> blocks;
     std::size_t least = 0;  // that was here at any time since the last age()
   };
+  Slabs slabs_;
   std::array<FreeList, kClasses> free_;
   std::size_t cached_bytes_ = 0;
   std::size_t heap_bytes_ = 0;  // freed by age() that the C library may still hold

@@ -20,6 +20,7 @@
 #include "engine/device/cpu/quantized/integer_dots-inl.h"
 #include "engine/device/cpu/quantized/integer_panels-inl.h"
 #include "engine/device/cpu/quantized/integer_rounding-inl.h"
+#include "engine/device/cpu/quantized/interleaved_rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace caldera::cpu {
@@ -27,9 +28,10 @@ namespace HWY_NAMESPACE {
 namespace {
 
 const IntegerOps* integer_ops_of_target(bool byte_dots) {
-  static constexpr IntegerOps plain{round_rows, dot<false>, nullptr, nullptr, nullptr};
+  static constexpr IntegerOps plain{round_rows, dot<false>, nullptr, nullptr, nullptr, nullptr, nullptr};
 #if CALDERA_HAS_BYTE_DOTS
-  static constexpr IntegerOps with_byte_dots{round_rows, dot<true>, round_tile, pack, multiply};
+  static constexpr IntegerOps with_byte_dots{round_rows, dot<true>,       round_tile,      pack,
+                                             multiply,   dot_interleaved, pack_interleaved};
   if (byte_dots && __builtin_cpu_supports("avx512vnni")) return &with_byte_dots;
 #endif
   (void)byte_dots;

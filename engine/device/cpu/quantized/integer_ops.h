@@ -33,6 +33,11 @@ struct IntegerOps {
   /// out[i * out_stride + n] = sum_k w[n][k] x[i][k] for n < count, for `m` rows of x.
   void (*multiply)(const QuantizedLayout& layout, const std::byte* panel, const RoundedTiles& x,
                    std::int64_t m, float* out, std::int64_t out_stride, std::int64_t count);
+  /// Do what dot and pack do, of kPanelRows interleaved rows (engine/tensor/interleaved_rows.h).
+  void (*dot_interleaved)(QuantizedFormat format, const std::byte* rows, const RoundedRows& x, std::int64_t m,
+                          float* out, std::int64_t out_stride);
+  void (*pack_interleaved)(QuantizedFormat format, const std::byte* rows, std::int64_t columns,
+                           std::byte* panel);
 };
 const IntegerOps& integer_ops();
 /// Chooses again: for tests that forbid some instruction sets (hwy::SetSupportedTargetsForTest), or those

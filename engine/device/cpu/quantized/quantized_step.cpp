@@ -10,6 +10,7 @@
 #include "engine/device/cpu/products/matrix.h"
 #include "engine/device/cpu/quantized/integer_ops.h"
 #include "engine/device/cpu/simd/micro_ops.h"
+#include "engine/tensor/interleaved_rows.h"
 
 namespace caldera::cpu {
 namespace {
@@ -35,7 +36,7 @@ std::int64_t panel_for(std::int64_t rows) {
   return rows < kManyDecodedRows ? kDecodedPanel : kLargeDecodedPanel;
 }
 
-enum DecodeScratch { kX, kRounded, kPanelUse, kScales, kBiases, kDecodeScratches };
+enum DecodeScratch { kX, kRounded, kPanelUse, kScales, kBiases, kSeparated, kDecodeScratches };
 
 std::byte* bytes_scratch(DecodeScratch use, std::size_t bytes) {
   thread_local Scratch scratch[kDecodeScratches];
@@ -109,11 +110,25 @@ const float* PreparedQuantized::numbers(const RunContext& context, std::size_t p
   return out;
 }
 
+/// Those from row `first` on, counted over all matrices.
+const std::byte* PreparedQuantized::interleaved_rows(const RunContext& context, std::int64_t first) const {
+  return bytes(context, parts_[0]) + first * forms_[0].columns;
+}
+
 /// Row `row`, counted over all matrices.
 QuantizedRow PreparedQuantized::row_of(const RunContext& context, std::int64_t row, std::int64_t slot) const {
   QuantizedRow result;
-  result.codes = reinterpret_cast<const std::uint8_t*>(bytes(context, parts_[0])) +
-                 row * forms_[0].columns * static_cast<std::int64_t>(size_of(parts_[0].type));
+  const std::int64_t row_bytes = forms_[0].columns * static_cast<std::int64_t>(size_of(parts_[0].type));
+  if (what_.layout.interleaved) {
+    const auto size = static_cast<std::size_t>(kPanelRows * row_bytes);
+    std::byte* separated = bytes_scratch(kSeparated, size) + slot * row_bytes;
+    const std::int64_t within = row % kInterleavedRows;
+    separate_row(what_.layout.format, interleaved_rows(context, row - within), what_.columns, within,
+                 separated);
+    result.codes = reinterpret_cast<const std::uint8_t*>(separated);
+    return result;
+  }
+  result.codes = reinterpret_cast<const std::uint8_t*>(bytes(context, parts_[0])) + row * row_bytes;
   if (parts_.size() == 1) return result;
   const std::int64_t matrix = what_.rows > 0 ? row / what_.rows : 0;
   const std::int64_t within = row - matrix * what_.rows;
@@ -214,14 +229,34 @@ void PreparedQuantized::multiply_integers(const RunContext& context, const Run& 
   const double each =
       static_cast<double>(k) * (kCodesNanoseconds + kIntegersNanoseconds * static_cast<double>(run.count));
   const int threads = in_parallel() ? 1 : threads_for(each * static_cast<double>(what_.rows), what_.rows);
+  const std::int64_t first = run.matrix * what_.rows;
+  if (what_.layout.interleaved && integer_ops().dot_interleaved != nullptr) {
+    const std::int64_t groups = what_.rows / kInterleavedRows;
+    return parallel_ranges(groups, threads, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t n = begin * kInterleavedRows; n < end * kInterleavedRows; n += kInterleavedRows)
+        integer_ops().dot_interleaved(what_.layout.format, interleaved_rows(context, first + n), rounded,
+                                      run.count, out + n, out_row_);
+    });
+  }
   parallel_ranges(what_.rows, threads, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t n = begin; n < end; n += kPanelRows) {
       const std::int64_t count = std::min(kPanelRows, end - n);
       QuantizedRow rows[kPanelRows];
-      for (std::int64_t i = 0; i < count; ++i) rows[i] = row_of(context, run.matrix * what_.rows + n + i, i);
+      for (std::int64_t i = 0; i < count; ++i) rows[i] = row_of(context, first + n + i, i);
       integer_ops().dot(what_.layout, rows, count, rounded, run.count, out + n, out_row_);
     }
   });
+}
+
+/// Of the rows from `first` on, where there are `count`; the last one stands for those that are not.
+void PreparedQuantized::pack_panel(const RunContext& context, std::int64_t first, std::int64_t count,
+                                   std::byte* panel) const {
+  if (what_.layout.interleaved)
+    return integer_ops().pack_interleaved(what_.layout.format, interleaved_rows(context, first),
+                                          what_.columns, panel);
+  QuantizedRow rows[kPanelRows];
+  for (std::int64_t i = 0; i < kPanelRows; ++i) rows[i] = row_of(context, first + std::min(i, count - 1), i);
+  integer_ops().pack(what_.layout, rows, what_.columns, panel);
 }
 
 /// Many rows of x: panels of rows of the matrix, interleaved, times tiles of x.
@@ -249,10 +284,7 @@ void PreparedQuantized::multiply_tiles(const RunContext& context, const Run& run
                     for (std::int64_t n = begin * kPanelRows; n < std::min(end * kPanelRows, what_.rows);
                          n += kPanelRows) {
                       const std::int64_t there = std::min(kPanelRows, what_.rows - n);
-                      QuantizedRow rows[kPanelRows];
-                      for (std::int64_t i = 0; i < kPanelRows; ++i)
-                        rows[i] = row_of(context, run.matrix * what_.rows + n + std::min(i, there - 1), i);
-                      ops.pack(what_.layout, rows, k, panel);
+                      pack_panel(context, run.matrix * what_.rows + n, there, panel);
                       ops.multiply(what_.layout, panel, tiles, m, out + n, out_row_, there);
                     }
                   });

@@ -33,7 +33,10 @@ class PreparedQuantized {
   };
 
   const std::byte* bytes(const RunContext& context, const Place& place) const;
+  /// Copies a row that is interleaved, into one of kPanelRows slots.
   QuantizedRow row_of(const RunContext& context, std::int64_t row, std::int64_t slot = 0) const;
+  const std::byte* interleaved_rows(const RunContext& context, std::int64_t first) const;
+  void pack_panel(const RunContext& context, std::int64_t first, std::int64_t count, std::byte* panel) const;
   const float* numbers(const RunContext& context, std::size_t part, std::int64_t row,
                        std::int64_t slot) const;
   std::vector<Run> runs(const RunContext& context) const;

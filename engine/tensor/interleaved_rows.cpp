@@ -1,0 +1,94 @@
+#include "engine/tensor/interleaved_rows.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace caldera {
+namespace {
+
+constexpr InterleavedRun kHalfAndNibbles[] = {{2, 16, 4}, {0, 2, 2}};
+constexpr InterleavedRun kTwoHalvesAndNibbles[] = {{4, 16, 4}, {0, 2, 2}, {2, 2, 2}};
+constexpr InterleavedRun kHalfAndBytes[] = {{2, 32, 4}, {0, 2, 2}};
+constexpr InterleavedRun kExponentAndNibbles[] = {{1, 16, 4}, {0, 1, 1}};
+constexpr InterleavedRun kQ4K[] = {{16, 128, 4}, {0, 2, 2}, {2, 2, 2}, {4, 12, 1}};
+constexpr InterleavedRun kQ5K[] = {{48, 128, 4}, {16, 32, 4}, {0, 2, 2}, {2, 2, 2}, {4, 12, 1}};
+constexpr InterleavedRun kQ6K[] = {{0, 128, 4}, {128, 64, 4}, {208, 2, 2}, {192, 16, 1}};
+
+/// Calls body(at, from): unit by unit, where it is of row 0 among interleaved rows, and in a row of blocks.
+/// Further rows are `unit` bytes apart there.
+template <class Body>
+void for_each_unit(QuantizedFormat format, std::int64_t columns, const Body& body) {
+  const QuantizedFacts& f = facts(format);
+  const std::int64_t blocks = columns / f.block, of_chunk = kInterleavedColumns / f.block;
+  std::int64_t at = 0;
+  for (std::int64_t first = 0; first < blocks; first += of_chunk)
+    for (const InterleavedRun& run : interleaved_runs(format))
+      for (std::int64_t b = first; b < std::min(first + of_chunk, blocks); ++b)
+        for (std::int64_t u = 0; u < run.bytes; u += run.unit, at += kInterleavedRows * run.unit)
+          body(at, b * f.block_bytes + run.first + u, run.unit);
+}
+
+/// memcpy of 1, 2 or 4 bytes, which compilers make one move each of.
+void copy_unit(std::byte* to, const std::byte* from, std::int16_t unit) {
+  switch (unit) {
+    case 4:
+      std::memcpy(to, from, 4);
+      break;
+    case 2:
+      std::memcpy(to, from, 2);
+      break;
+    default:
+      *to = *from;
+  }
+}
+
+}  // namespace
+
+std::span<const InterleavedRun> interleaved_runs(QuantizedFormat format) {
+  switch (format) {
+    case QuantizedFormat::q4_0:
+    case QuantizedFormat::iq4_nl:
+      return kHalfAndNibbles;
+    case QuantizedFormat::q4_1:
+      return kTwoHalvesAndNibbles;
+    case QuantizedFormat::q8_0:
+      return kHalfAndBytes;
+    case QuantizedFormat::mxfp4:
+      return kExponentAndNibbles;
+    case QuantizedFormat::q4_k:
+      return kQ4K;
+    case QuantizedFormat::q5_k:
+      return kQ5K;
+    case QuantizedFormat::q6_k:
+      return kQ6K;
+    default:
+      return {};
+  }
+}
+
+std::string_view why_not_interleaved(const QuantizedLayout& layout, std::int64_t rows) {
+  if (!layout.interleaved) return "";
+  if (interleaved_runs(layout.format).empty()) return "no rows of this format are interleaved";
+  return rows % kInterleavedRows == 0 ? "" : "rows are interleaved by sixteen";
+}
+
+bool may_interleave(const QuantizedLayout& layout, std::int64_t rows) {
+  return !layout.interleaved && rows % kInterleavedRows == 0 && !interleaved_runs(layout.format).empty();
+}
+
+void interleave_rows(QuantizedFormat format, const std::byte* rows, std::int64_t columns, std::byte* out) {
+  const std::int64_t row_bytes = columns / facts(format).block * facts(format).block_bytes;
+  for_each_unit(format, columns, [&](std::int64_t at, std::int64_t from, std::int16_t unit) {
+    for (std::int64_t r = 0; r < kInterleavedRows; ++r)
+      copy_unit(out + at + r * unit, rows + r * row_bytes + from, unit);
+  });
+}
+
+void separate_row(QuantizedFormat format, const std::byte* rows, std::int64_t columns, std::int64_t row,
+                  std::byte* out) {
+  for_each_unit(format, columns, [&](std::int64_t at, std::int64_t from, std::int16_t unit) {
+    copy_unit(out + from, rows + at + row * unit, unit);
+  });
+}
+
+}  // namespace caldera
