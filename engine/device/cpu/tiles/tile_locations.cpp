@@ -99,8 +99,7 @@ void choose_tile(TileProgram& program, const Kernel& kernel) {
   const std::size_t buffers = static_cast<std::size_t>(program.temporaries) + program.outputs.size() +
                               std::min<std::size_t>(program.point_inputs.size(), 3);
   program.tile = kLargestTile;
-  while (program.tile > kStretch &&
-         buffers * widest * static_cast<std::size_t>(program.tile) > kTileBudget)
+  while (program.tile > kStretch && buffers * widest * static_cast<std::size_t>(program.tile) > kTileBudget)
     program.tile /= 2;
 }
 
