@@ -84,7 +84,7 @@ using MoveRows = void (*)(QuantizedFormat format, const std::byte* from, std::in
                           std::int64_t columns, std::byte* to);
 
 /// The blocks in another order.
-QuantizedTensor moved(const QuantizedTensor& q, MoveRows move) {
+QuantizedTensor reordered(const QuantizedTensor& q, MoveRows move) {
   QuantizedTensor out = q;
   out.layout.interleaved = !q.layout.interleaved;
   const std::vector<std::uint8_t> from = q.parts[0].to_vector<std::uint8_t>();
@@ -100,11 +100,11 @@ QuantizedTensor moved(const QuantizedTensor& q, MoveRows move) {
 QuantizedTensor interleaved(const QuantizedTensor& q) {
   const bool gains =
       q.defined() && q.device().kind == DeviceKind::cpu && cpu_prefers_interleaved(q.layout, q.rows());
-  return gains ? moved(q, cpu_interleave) : q;
+  return gains ? reordered(q, cpu_interleave) : q;
 }
 
 QuantizedTensor separated(const QuantizedTensor& q) {
-  return q.defined() && q.layout.interleaved ? moved(q, cpu_separate) : q;
+  return q.defined() && q.layout.interleaved ? reordered(q, cpu_separate) : q;
 }
 
 }  // namespace caldera
