@@ -73,7 +73,7 @@ QuantizedTensor quantized_tensor(const QuantizedLayout& layout, const Shape& sha
 }
 
 QuantizedTensor to(const QuantizedTensor& q, Device device) {
-  QuantizedTensor moved = device == q.device() ? q : separated(q);
+  QuantizedTensor moved = q.defined() && q.device() == device ? q : separated(q);
   for (LazyTensor& part : moved.parts) part = to(part, device);
   return moved;
 }
