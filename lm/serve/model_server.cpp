@@ -45,11 +45,31 @@ class ModelServer::Impl {
     url_ = fmt::format("{}://{}:{}", scheme, in_url(options_.http.host), port);
     return port;
   }
+  std::vector<std::string> reload() {
+    std::vector<std::string> told = server_->reload();
+    const std::vector<std::string> of_models = shelf_.reload();
+    told.insert(told.end(), of_models.begin(), of_models.end());
+    return told;
+  }
+  /// Reloads, and tells the log.
+  void reload_told() {
+    const auto note = [&](const std::string& line) {
+      if (options_.http.log) options_.http.log("reload: " + line);
+    };
+    try {
+      const std::vector<std::string> told = reload();
+      for (const std::string& line : told) note(line);
+      if (told.empty()) note("nothing has changed");
+    } catch (const std::exception& error) {
+      note(error.what());
+    }
+  }
   void stop() { server_->stop(); }
   void hurry() { server_->hurry(); }
 
   const std::string& url() const { return url_; }
-  const LoadedModel& first() const { return shelf_.first(); }
+  std::shared_ptr<const LoadedModel> first() const { return shelf_.first(); }
+  const std::string& name() const { return shelf_.first_name(); }
   bool generates() const { return shelf_.loaded().front()->generates(); }
 
  private:
@@ -71,6 +91,7 @@ ModelServer::~ModelServer() = default;
 
 int ModelServer::start() { return impl_->start(); }
 const std::string& ModelServer::url() const { return impl_->url(); }
+std::vector<std::string> ModelServer::reload() { return impl_->reload(); }
 void ModelServer::stop() { impl_->stop(); }
 void ModelServer::hurry() { impl_->hurry(); }
 
@@ -78,22 +99,31 @@ void ModelServer::run(const std::function<void()>& on_start, const std::function
   const StopSignal signal;  // before anyone knows that there is something to stop
   start();
   if (on_start) on_start();
-  signal.wait();
+  std::thread reloading;  // so that one that takes long does not hold up the end
+  const auto wait_for_it = [&] {
+    if (reloading.joinable()) reloading.join();
+  };
+  while (signal.wait() == StopSignal::Told::reload) {
+    wait_for_it();
+    reloading = std::thread([this] { impl_->reload_told(); });
+  }
   if (on_stop) on_stop();
   std::thread second([&] {
-    signal.wait();
+    while (signal.wait() == StopSignal::Told::reload) {
+    }
     hurry();
   });
   stop();
   signal.wake();
   second.join();
+  wait_for_it();
 }
 
-const std::string& ModelServer::name() const { return impl_->first().served().name; }
-std::vector<std::string> ModelServer::adapters() const { return impl_->first().served().adapters; }
-std::int64_t ModelServer::context() const { return impl_->first().context(); }
+const std::string& ModelServer::name() const { return impl_->name(); }
+std::vector<std::string> ModelServer::adapters() const { return impl_->first()->served().adapters; }
+std::int64_t ModelServer::context() const { return impl_->first()->context(); }
 bool ModelServer::generates() const { return impl_->generates(); }
-const SamplingOptions& ModelServer::sampling() const { return impl_->first().sampling(); }
-const std::string& ModelServer::chat_problem() const { return impl_->first().problem(); }
+SamplingOptions ModelServer::sampling() const { return impl_->first()->sampling(); }
+std::string ModelServer::chat_problem() const { return impl_->first()->problem(); }
 
 }  // namespace caldera::serve

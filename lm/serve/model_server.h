@@ -34,8 +34,13 @@ class ModelServer {
   void stop();
   /// Ends those under way at once: for a stop() that another thread is in.
   void hurry();
+  /// Reads keys, certificates, and the models and adapters whose files have changed again; requests under way
+  /// go on with what they began with, so that a model may be in memory twice meanwhile. What cannot be read
+  /// stays as it was. Returns a sentence for each. After start(); one call at a time.
+  std::vector<std::string> reload();
   /// Starts, calls `on_start`, blocks until the process gets SIGINT or SIGTERM, calls `on_stop`, and stops; a
-  /// second signal hurries. Both may be empty. Throws as start().
+  /// second signal hurries. On SIGHUP it reloads, and tells the log of ServerOptions. Both may be empty.
+  /// Throws as start().
   void run(const std::function<void()>& on_start = {}, const std::function<void()>& on_stop = {});
 
   /// Returns the name that requests call the model.
@@ -46,9 +51,9 @@ class ModelServer {
   /// Whether it generates text; else it gives embeddings.
   bool generates() const;
   /// Says how tokens are drawn of requests that say nothing of it.
-  const SamplingOptions& sampling() const;
+  SamplingOptions sampling() const;
   /// Says why there is no chat: a sentence, empty where there is. (Completions need no chat template.)
-  const std::string& chat_problem() const;
+  std::string chat_problem() const;
 
  private:
   class Impl;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/base/error.h"
+#include "lm/base/file_identity.h"
 
 namespace caldera::serve {
 namespace {
@@ -25,10 +26,11 @@ ModelShelf::ModelShelf(const Names& models, ModelServerOptions options, std::siz
     entries_.push_back(std::move(entry));
   }
   Entry& first = entries_.front();
+  first.identity = identity_of(first);
   first.model = std::make_shared<LoadedModel>(first.path, options_of(first, true));
   first.name = first.model->served().name;
   first.used = ++clock_;
-  first_ = first.model.get();
+  for (const auto& [name, folder] : options_.adapters) adapter_files_[name] = file_identity(folder);
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     const std::vector<std::string> adapters = first.model->served().adapters;
     for (std::size_t k = 0; k < i; ++k)
@@ -70,8 +72,9 @@ std::shared_ptr<Service> ModelShelf::find(const std::string& name) {
   entry.opening = true;
   lock.unlock();
   std::shared_ptr<LoadedModel> model;
-  std::string problem;
+  std::string problem, identity;
   try {
+    identity = identity_of(entry);
     note(fmt::format("opening {} ({})", entry.name, entry.path.string()));
     model = std::make_shared<LoadedModel>(entry.path, options_of(entry, false));
   } catch (const std::exception& error) {
@@ -80,6 +83,7 @@ std::shared_ptr<Service> ModelShelf::find(const std::string& name) {
   lock.lock();
   entry.opening = false;
   entry.model = std::move(model);
+  entry.identity = std::move(identity);
   changed_.notify_all();
   if (entry.model == nullptr) {
     note(fmt::format("{} cannot be opened: {}", entry.name, problem));
@@ -108,6 +112,70 @@ void ModelShelf::make_room(std::unique_lock<std::mutex>& lock) {
     closed.reset();
     lock.lock();
   }
+}
+
+std::string ModelShelf::identity_of(const Entry& entry) const { return file_identity(entry.path); }
+
+std::vector<std::string> ModelShelf::reload() {
+  std::vector<std::string> told;
+  for (std::size_t i = 0; i < entries_.size(); ++i) reopen(i, told);
+  const std::shared_ptr<Service> first = find(entries_.front().name);
+  if (first->generates()) reload_adapters(*first, told);
+  return told;
+}
+
+/// Opens a model again that is open, where its files have changed.
+void ModelShelf::reopen(std::size_t index, std::vector<std::string>& told) {
+  Entry& entry = entries_[index];
+  std::shared_ptr<LoadedModel> old;
+  std::string before;
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !entry.opening; });
+    old = entry.model;
+    before = entry.identity;
+  }
+  if (old == nullptr) return;
+  std::string line = fmt::format("{} opened again from {}", entry.name, entry.path.string());
+  try {
+    std::string identity = identity_of(entry);
+    if (identity == before) return;
+    auto model = std::make_shared<LoadedModel>(entry.path, options_of(entry, index == 0));
+    for (const auto& [name, folder] : old->service().loaded_adapters())
+      model->service().load_adapter(name, folder, true);
+    const std::lock_guard lock(mutex_);
+    // It may have been closed meanwhile, and opened again.
+    if (entry.model == old) {
+      entry.model = std::move(model);
+      entry.identity = std::move(identity);
+    }
+  } catch (const std::exception& error) {
+    line = fmt::format("{} stays as it was: {}", entry.name, error.what());
+  }
+  told.push_back(std::move(line));
+}
+
+/// Loads those that the first model began with again, where their files have changed.
+void ModelShelf::reload_adapters(Service& service, std::vector<std::string>& told) {
+  const std::vector<std::string> served = service.model_names();
+  for (const auto& [name, folder] : options_.adapters) {
+    if (std::ranges::count(served, name) == 0) continue;  // a request has unloaded it
+    std::string line = fmt::format("adapter {} loaded again from {}", name, folder.string());
+    try {
+      std::string identity = file_identity(folder);
+      if (identity == adapter_files_[name]) continue;
+      service.load_adapter(name, folder, true);
+      adapter_files_[name] = std::move(identity);
+    } catch (const std::exception& error) {
+      line = fmt::format("adapter {} stays as it was: {}", name, error.what());
+    }
+    told.push_back(std::move(line));
+  }
+}
+
+std::shared_ptr<const LoadedModel> ModelShelf::first() const {
+  const std::lock_guard lock(mutex_);
+  return entries_.front().model;
 }
 
 std::vector<std::shared_ptr<Service>> ModelShelf::loaded() const {

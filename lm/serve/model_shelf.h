@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -30,13 +31,21 @@ class ModelShelf : public ServiceSource {
   std::vector<std::shared_ptr<Service>> loaded() const override;
   std::vector<std::string> names() const override;
 
-  const LoadedModel& first() const { return *first_; }
+  std::shared_ptr<const LoadedModel> first() const;
+  const std::string& first_name() const { return entries_.front().name; }  ///< which does not change
+
+  /// Opens models that are open again where their files have changed, and loads the first one's adapters
+  /// again where theirs have. Requests under way go on with what they began with, so that both are in memory
+  /// meanwhile. What cannot be opened stays as it was. Returns a sentence for each that changed or could not
+  /// be opened. One call at a time.
+  std::vector<std::string> reload();
 
  private:
   struct Entry {
     std::string name;
     std::filesystem::path path;
     std::shared_ptr<LoadedModel> model;  // null: not open
+    std::string identity;                // of the files that it was opened from
     bool opening = false;
     std::uint64_t used = 0;
   };
@@ -44,14 +53,17 @@ class ModelShelf : public ServiceSource {
   ModelServerOptions options_of(const Entry& entry, bool is_first) const;
   void make_room(std::unique_lock<std::mutex>& lock);
   void note(const std::string& line) const;
+  std::string identity_of(const Entry& entry) const;
+  void reopen(std::size_t index, std::vector<std::string>& told);
+  void reload_adapters(Service& service, std::vector<std::string>& told);
 
   ModelServerOptions options_;
   std::size_t most_;
-  const LoadedModel* first_ = nullptr;
   mutable std::mutex mutex_;  // of what follows
   std::condition_variable changed_;
-  std::vector<Entry> entries_;
+  std::vector<Entry> entries_;  // whose names and paths do not change
   std::uint64_t clock_ = 0;
+  std::map<std::string, std::string> adapter_files_;  // identities by names; of reload()
 };
 
 }  // namespace caldera::serve

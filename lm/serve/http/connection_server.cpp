@@ -112,8 +112,19 @@ void ConnectionServer::end() {
   incoming_.clear();
 }
 
+void ConnectionServer::set_tls(std::shared_ptr<const TlsContext> tls) {
+  const std::lock_guard lock(mutex_);
+  options_.tls = std::move(tls);
+}
+
 bool ConnectionServer::process_and_close_socket(socket_t socket) {
-  add(std::make_unique<Connection>(socket, options_.framing, options_.tls.get()), false);
+  std::shared_ptr<const TlsContext> tls;
+  {
+    const std::lock_guard lock(mutex_);
+    tls = options_.tls;
+  }
+  // A session keeps what it needs of it.
+  add(std::make_unique<Connection>(socket, options_.framing, tls.get()), false);
   return true;
 }
 

@@ -47,6 +47,8 @@ class ConnectionServer : public httplib::Server {
   int bind_alone_to(const std::string& host, int port);
   /// Answers on threads of its own.
   void start();
+  /// Encrypts connections to come with another certificate.
+  void set_tls(std::shared_ptr<const TlsContext> tls);
   /// Takes no new connections, ends those that wait, and waits for what is being answered.
   void end();
 

@@ -45,7 +45,7 @@ KeyRing::KeyRing(const std::string& key) {
 }
 
 void KeyRing::add(const Sha256::Digest& digest, const KeyLimits& limits) {
-  auto key = std::make_unique<Key>();
+  auto key = std::make_shared<Key>();
   key->digest = digest;
   key->limits = limits;
   key->requests.left = limits.requests_per_minute.value_or(0);
@@ -84,11 +84,35 @@ void KeyRing::add_file(const std::filesystem::path& path) {
   }
 }
 
-/// Compares hashes: how long that takes says nothing about a key.
-KeyRing::Key& KeyRing::find(const std::string& key) const {
+void KeyRing::replace(KeyRing&& other) {
+  const std::lock_guard lock(mutex_);
+  for (std::shared_ptr<Key>& key : other.keys_) {
+    const auto own = std::ranges::find_if(keys_, [&](const auto& k) { return k->digest == key->digest; });
+    if (own == keys_.end()) continue;
+    const auto left = [](const Bucket& used, std::optional<double> before, std::optional<double> now) {
+      if (!now || !before) return now.value_or(0);  // nothing was counted
+      return std::min(*now, used.left + *now - *before);
+    };
+    Key& known = **own;
+    known.requests.left =
+        left(known.requests, known.limits.requests_per_minute, key->limits.requests_per_minute);
+    known.tokens.left = left(known.tokens, known.limits.tokens_per_minute, key->limits.tokens_per_minute);
+    known.limits = key->limits;
+    key = *own;
+  }
+  keys_ = std::move(other.keys_);
+}
+
+bool KeyRing::locks() const {
+  const std::lock_guard lock(mutex_);
+  return !keys_.empty();
+}
+
+/// Compares hashes: how long that takes says nothing about a key. The ring is locked.
+std::shared_ptr<KeyRing::Key> KeyRing::find(const std::string& key) const {
   const Sha256::Digest digest = Sha256().add(key).digest();
   for (const auto& known : keys_)
-    if (known->digest == digest) return *known;
+    if (known->digest == digest) return known;
   throw ApiError(401, "authentication_error",
                  key.empty() ? "an API key is asked for: send \"Authorization: Bearer KEY\""
                              : "the API key is not the server's",
@@ -96,7 +120,8 @@ KeyRing::Key& KeyRing::find(const std::string& key) const {
 }
 
 void KeyRing::check(const std::string& key) const {
-  if (locks()) find(key);
+  const std::lock_guard lock(mutex_);
+  if (!keys_.empty()) find(key);
 }
 
 void KeyRing::Bucket::refill(double per_minute) {
@@ -107,9 +132,10 @@ void KeyRing::Bucket::refill(double per_minute) {
 }
 
 std::shared_ptr<KeyRing::Use> KeyRing::begin(const std::string& key) {
-  if (!locks()) return nullptr;
-  Key& found = find(key);
   const std::lock_guard lock(mutex_);
+  if (keys_.empty()) return nullptr;
+  const std::shared_ptr<Key> known = find(key);
+  Key& found = *known;
   const KeyLimits& limits = found.limits;
   if (limits.clients && found.clients >= *limits.clients)
     throw limited(fmt::format("{} requests at once are being answered", *limits.clients), 1);
@@ -127,17 +153,17 @@ std::shared_ptr<KeyRing::Use> KeyRing::begin(const std::string& key) {
     found.requests.left -= 1;
   }
   ++found.clients;
-  return std::make_shared<Use>(*this, found);
+  return std::make_shared<Use>(*this, known);
 }
 
 KeyRing::Use::~Use() {
   const std::lock_guard lock(ring_.mutex_);
-  --key_.clients;
+  --key_->clients;
 }
 
 void KeyRing::Use::count_tokens(std::int64_t tokens) {
   const std::lock_guard lock(ring_.mutex_);
-  key_.tokens.left -= static_cast<double>(tokens);
+  key_->tokens.left -= static_cast<double>(tokens);
 }
 
 }  // namespace caldera::serve

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lm/base/sha256.h"
@@ -33,8 +34,12 @@ class KeyRing {
   void add_file(const std::filesystem::path& path);
   void add(const std::string& key, const KeyLimits& limits) { add(Sha256().add(key).digest(), limits); }
 
+  /// Has the keys of another ring in place of its own. What keys of both have used stays used, and requests
+  /// that have begun with a key that is no more go on.
+  void replace(KeyRing&& other);
+
   /// Whether a key is asked for at all.
-  bool locks() const { return !keys_.empty(); }
+  bool locks() const;
   /// Throws ApiError 401 for a key that is none of them.
   void check(const std::string& key) const;
   /// Begins a request of a key, which lasts as long as what is returned. Null where no key is asked for.
@@ -57,27 +62,29 @@ class KeyRing {
   };
 
   void add(const Sha256::Digest& digest, const KeyLimits& limits);
-  Key& find(const std::string& key) const;
+  std::shared_ptr<Key> find(const std::string& key) const;
 
-  mutable std::mutex mutex_;  // of what changes in keys
-  std::vector<std::unique_ptr<Key>> keys_;
+  mutable std::mutex mutex_;  // of what follows
+  std::vector<std::shared_ptr<Key>> keys_;
 };
 
 /// A request of a key.
 class KeyRing::Use {
  public:
-  Use(KeyRing& ring, Key& key) : ring_(ring), key_(key) {}
+  Use(KeyRing& ring, std::shared_ptr<Key> key)
+      : ring_(ring), key_(std::move(key)), name_(key_->limits.name) {}
   ~Use();
   Use(const Use&) = delete;
   Use& operator=(const Use&) = delete;
 
-  const std::string& name() const { return key_.limits.name; }
+  const std::string& name() const { return name_; }
   /// Takes tokens off what the key may have.
   void count_tokens(std::int64_t tokens);
 
  private:
   KeyRing& ring_;
-  Key& key_;
+  std::shared_ptr<Key> key_;
+  std::string name_;
 };
 
 }  // namespace caldera::serve

@@ -136,24 +136,6 @@ std::string request_id(const httplib::Request& request) {
   return plain ? given : "req_" + random_id();
 }
 
-/// What every model does, together.
-BatchStatus sum_of(const std::vector<std::shared_ptr<Service>>& services) {
-  BatchStatus sum;
-  for (const auto& service : services) {
-    const BatchStatus one = service->status();
-    sum.running += one.running;
-    sum.waiting += one.waiting;
-    sum.pages += one.pages;
-    sum.pages_in_use += one.pages_in_use;
-    sum.cache_bytes += one.cache_bytes;
-    sum.reused_tokens += one.reused_tokens;
-    sum.drafted_tokens += one.drafted_tokens;
-    sum.accepted_tokens += one.accepted_tokens;
-    sum.preempted += one.preempted;
-  }
-  return sum;
-}
-
 std::string make_nonce() {
   std::random_device device;
   return fmt::format("{:08x}{:08x}{:08x}{:08x}", device(), device(), device(), device());
@@ -170,8 +152,7 @@ class HttpServer::Impl {
         guard_({options_.host, options_.origins}),
         answers_(services, metrics_, limits_),
         server_(connection_options(limits_, metrics_, options_)) {
-    keys_.emplace(options_.api_key);
-    if (!options_.api_keys.empty()) keys_->add_file(options_.api_keys);
+    read_keys(keys_);
     configure();
     route();
   }
@@ -199,10 +180,38 @@ class HttpServer::Impl {
     started_ = false;
   }
 
+  std::vector<std::string> reload() {
+    std::vector<std::string> told;
+    const auto attempt = [&](const char* what, const std::filesystem::path& file, const auto& read) {
+      if (file.empty()) return;
+      std::string line = fmt::format("{} read again from {}", what, file.string());
+      try {
+        read();
+      } catch (const Error& error) {
+        line = fmt::format("{} stay as they were: {}", what, error.what());
+      }
+      told.push_back(std::move(line));
+    };
+    attempt("keys", options_.api_keys, [&] {
+      KeyRing keys;
+      read_keys(keys);
+      keys_.replace(std::move(keys));
+    });
+    attempt("certificates", options_.tls_certificate, [&] {
+      server_.set_tls(std::make_shared<TlsContext>(options_.tls_certificate, options_.tls_key));
+    });
+    return told;
+  }
+
   void hurry() { hurried_ = true; }
   const Metrics& metrics() const { return metrics_; }
 
  private:
+  void read_keys(KeyRing& keys) const {
+    if (!options_.api_key.empty()) keys.add(options_.api_key, {.name = "key"});
+    if (!options_.api_keys.empty()) keys.add_file(options_.api_keys);
+  }
+
   void configure() {
     server_.set_payload_max_length(limits_.max_body);
     server_.set_tcp_nodelay(true);
@@ -248,7 +257,7 @@ class HttpServer::Impl {
       response.set_content(R"({"status":"ok"})", kJson);
     });
     get("/metrics", true, [this](const auto&, httplib::Response& response) {
-      response.set_content(metrics_.text(sum_of(services_.loaded())), "text/plain; version=0.0.4");
+      response.set_content(metrics_.text(services_.status()), "text/plain; version=0.0.4");
     });
     get(kModels, true,
         [this](const auto&, httplib::Response& response) { response.set_content(dump(models()), kJson); });
@@ -333,7 +342,7 @@ class HttpServer::Impl {
       const auto log = make_log(request, response, pattern);
       guarded(request, response, *log, [&] {
         guard_.check_site(request);
-        if (needs_key) keys_->check(key_of(request));
+        if (needs_key) keys_.check(key_of(request));
         handle(request, response);
         response.status = 200;
         log->status(200);
@@ -348,7 +357,7 @@ class HttpServer::Impl {
       guarded(request, response, *log, [&] {
         const std::string body = read_body(request, response, reader);
         guard_.check_site(request);
-        log->key(keys_->begin(key_of(request)));
+        log->key(keys_.begin(key_of(request)));
         answers_.answer(endpoint, body, response, log);
       });
     });
@@ -363,7 +372,7 @@ class HttpServer::Impl {
       guarded(request, response, *log, [&] {
         const std::string body = read_body(request, response, reader);
         guard_.check_site(request);
-        keys_->check(key_of(request));
+        keys_.check(key_of(request));
         if (!options_.adapter_updates)
           throw ApiError(403, "permission_error",
                          "adapters may be changed where the server runs with "
@@ -403,7 +412,7 @@ class HttpServer::Impl {
   ServerOptions options_;
   Metrics metrics_;
   Guard guard_;
-  std::optional<KeyRing> keys_;
+  KeyRing keys_;
   Answers answers_;
   ConnectionServer server_;
   std::atomic<bool> hurried_{false};
@@ -418,6 +427,7 @@ HttpServer::HttpServer(ServiceSource& services, const ServeLimits& limits, Serve
 HttpServer::~HttpServer() = default;
 int HttpServer::bind() { return impl_->bind(); }
 void HttpServer::start() { impl_->start(); }
+std::vector<std::string> HttpServer::reload() { return impl_->reload(); }
 void HttpServer::stop() { impl_->stop(); }
 void HttpServer::hurry() { impl_->hurry(); }
 const Metrics& HttpServer::metrics() const { return impl_->metrics(); }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "lm/serve/http/server_options.h"
 #include "lm/serve/service/metrics.h"
@@ -27,6 +29,9 @@ class HttpServer {
   int bind();
   /// Answers on threads of its own.
   void start();
+  /// Reads the file of keys and the certificate again, for requests and connections to come. Returns a
+  /// sentence for each that changed, or could not be read and stays as it was.
+  std::vector<std::string> reload();
   /// Refuses new requests and gives those under way the time of ServeLimits::drain_seconds; then ends them.
   void stop();
   /// Ends those under way at once: for a stop() that another thread is in.

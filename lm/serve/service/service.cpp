@@ -258,12 +258,19 @@ void Service::load_adapter(const std::string& name, const std::filesystem::path&
   }
   const std::lock_guard lock(adapters_mutex_);
   if (std::find(adapters_.begin(), adapters_.end(), name) == adapters_.end()) adapters_.push_back(name);
+  folders_[name] = dir;
+}
+
+std::map<std::string, std::filesystem::path> Service::loaded_adapters() const {
+  const std::lock_guard lock(adapters_mutex_);
+  return folders_;
 }
 
 void Service::unload_adapter(const std::string& name) {
   Engine& engine = this->engine();
   {
     const std::lock_guard lock(adapters_mutex_);
+    folders_.erase(name);
     if (std::erase(adapters_, name) == 0)
       throw not_found(
           fmt::format("there is no adapter '{}'", caldera::detail::printable(name.substr(0, 100))),

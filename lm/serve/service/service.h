@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -58,6 +59,8 @@ class Service {
   /// ApiError: 400 where the folder is none, 404 where there is no adapter of that name.
   void load_adapter(const std::string& name, const std::filesystem::path& dir, bool replaces);
   void unload_adapter(const std::string& name);
+  /// Says where adapters are that load_adapter() loaded, by their names.
+  std::map<std::string, std::filesystem::path> loaded_adapters() const;
   /// Says why nothing is computed; empty where all is well.
   std::string failure() const { return engine_ == nullptr ? std::string() : engine_->failure(); }
 
@@ -98,6 +101,7 @@ class Service {
   const Speculation* speculation_ = nullptr;
   mutable std::mutex adapters_mutex_;
   std::vector<std::string> adapters_;
+  std::map<std::string, std::filesystem::path> folders_;  // of adapters that load_adapter() loaded
 };
 
 }  // namespace caldera::serve

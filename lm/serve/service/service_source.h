@@ -24,6 +24,23 @@ class ServiceSource {
   virtual std::vector<std::shared_ptr<Service>> loaded() const = 0;
   /// Names what requests may ask for, what is not loaded included.
   virtual std::vector<std::string> names() const = 0;
+  /// Sums up what the loaded models do.
+  BatchStatus status() const {
+    BatchStatus sum;
+    for (const auto& service : loaded()) {
+      const BatchStatus one = service->status();
+      sum.running += one.running;
+      sum.waiting += one.waiting;
+      sum.pages += one.pages;
+      sum.pages_in_use += one.pages_in_use;
+      sum.cache_bytes += one.cache_bytes;
+      sum.reused_tokens += one.reused_tokens;
+      sum.drafted_tokens += one.drafted_tokens;
+      sum.accepted_tokens += one.accepted_tokens;
+      sum.preempted += one.preempted;
+    }
+    return sum;
+  }
 
  protected:
   ServiceSource() = default;

@@ -45,6 +45,40 @@ model="first=$work/base"
 start_server --model "second=$work/second" --model "third=$work/third" --max-models 2 --api-keys "$work/keys.json" \
   --log-format json --adapter-updates
 python3 "$work/talk.py" "$url" "$work/adapter" "$work/server.log" || fail "$(cat "$work/server.log")"
+# On SIGHUP files are read again: keys, and a model whose files have changed. A stream that was begun before goes on.
+cat >"$work/reload.py" <<'PYTHON'
+import json, os, signal, sys, time, urllib.error, urllib.request
+url, server, log, keys, model = sys.argv[1:]
+def ask(body, key):
+    request = urllib.request.Request(url + "/v1/completions", json.dumps(body).encode(), {"Authorization": "Bearer " + key})
+    return urllib.request.urlopen(request, timeout=60)
+def status(key):
+    try:
+        return ask({"prompt": "1", "max_tokens": 1}, key).status
+    except urllib.error.HTTPError as error:
+        return error.code
+def reload(*expected):
+    before = len(open(log).read())
+    os.kill(int(server), signal.SIGHUP)
+    for _ in range(200):
+        said = open(log).read()[before:]
+        if all(line in said for line in expected):
+            return
+        time.sleep(0.05)
+    raise AssertionError(said)
+stream = ask({"prompt": "1", "max_tokens": 400, "stream": True, "ignore_eos": True, "temperature": 0}, "alpha")
+first = stream.readline()
+was = open(keys).read()
+open(keys, "w").write(was.replace("beta", "delta"))
+os.utime(model + "/config.json")
+reload("keys read again", "first opened again")
+assert status("delta") == 200 and status("beta") == 401
+assert b"[DONE]" in stream.read() and first.startswith(b"data: {"), "a stream was broken off"
+open(keys, "w").write("{}")
+reload("keys stay as they were: ")
+assert status("delta") == 429  # one request a minute: it is the key that it was
+PYTHON
+python3 "$work/reload.py" "$url" "$server" "$work/server.log" "$work/keys.json" "$work/base" || fail "$(cat "$work/server.log")"
 for line in 'opening third' 'closing second'; do grep -q "$line" "$work/server.log" || fail "$(cat "$work/server.log")"; done
 stop_server
 unset model

@@ -68,6 +68,36 @@ TEST(KeyRing, KnowsItsKeysAndTheirLimits) {
   for (int i = 0; i < 100; ++i) EXPECT_EQ(refused("sesame"), 0);
 }
 
+TEST(KeyRing, GoesOnWithOtherKeys) {
+  KeyRing ring;
+  ring.add("stays", {.name = "a", .requests_per_minute = 2, .clients = 1});
+  ring.add("goes", {.name = "b", .clients = 1});
+  const auto begins = [&](const char* key) {
+    try {
+      ring.begin(key);
+      return true;
+    } catch (const serve::ApiError&) {
+      return false;
+    }
+  };
+  EXPECT_TRUE(begins("stays"));
+  auto going = ring.begin("goes");
+  auto staying = ring.begin("stays");
+  KeyRing next;
+  next.add("stays", {.name = "c", .requests_per_minute = 3});
+  next.add("comes", {.name = "d"});
+  ring.replace(std::move(next));
+  EXPECT_EQ(status_of_key(ring, "goes"), 401);
+  EXPECT_EQ(status_of_key(ring, "comes"), 200);
+  EXPECT_EQ(going->name(), "b");
+  going->count_tokens(5);
+  going.reset();
+  // Two of three requests are used, and one under way counts no more.
+  EXPECT_TRUE(begins("stays"));
+  EXPECT_FALSE(begins("stays"));
+  EXPECT_EQ(staying->name(), "a");
+}
+
 TEST(KeyRing, RefusesFilesThatAreNone) {
   const TempFolder folder;
   const auto file = folder.path() / "keys.json";
