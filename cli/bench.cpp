@@ -1,7 +1,7 @@
 // caldera bench: the microbenchmark suite, each figure beside what the machine allows and what a peer
 // reaches.
+#include "cli/arguments/command.h"
 #include "cli/arguments/domains.h"
-#include "cli/command.h"
 
 #if CALDERA_HAS_BENCHMARK
 #include <fmt/chrono.h>

@@ -9,12 +9,12 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "cli/arguments/command.h"
 #include "cli/arguments/domains.h"
 #include "cli/arguments/model_flags.h"
 #include "cli/chat/answer_printer.h"
 #include "cli/chat/interrupts.h"
 #include "cli/chat/line_reader.h"
-#include "cli/command.h"
 #include "cli/files/inputs.h"
 #include "cli/generation/decoding_flags.h"
 #include "lm/base/atomic_file.h"

@@ -8,8 +8,8 @@
 #include <optional>
 #include <set>
 
+#include "cli/arguments/command.h"
 #include "cli/arguments/settings_file.h"
-#include "cli/command.h"
 #include "cli/files/outputs.h"
 #include "cli/training/run_settings.h"
 #include "lm/base/atomic_file.h"

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cli/arguments/command.h"
 #include "cli/arguments/model_flags.h"
-#include "cli/command.h"
 #include "cli/files/inputs.h"
 #include "cli/files/model_output.h"
 #include "cli/files/outputs.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/command.h"
+#include "cli/arguments/command.h"
 #include "engine/runtime/runtime.h"
 
 namespace caldera::cli {

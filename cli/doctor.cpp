@@ -7,7 +7,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
-#include "cli/command.h"
+#include "cli/arguments/command.h"
 #include "engine/runtime/runtime.h"
 
 namespace caldera::cli {

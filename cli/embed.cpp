@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "cli/arguments/command.h"
 #include "cli/arguments/model_flags.h"
-#include "cli/command.h"
 #include "cli/files/inputs.h"
 #include "lm/base/atomic_file.h"
 #include "lm/embed/embedding_model.h"

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "cli/arguments/command.h"
 #include "cli/arguments/domains.h"
 #include "cli/arguments/model_flags.h"
 #include "cli/arguments/objective_flags.h"
-#include "cli/command.h"
 #include "cli/files/inputs.h"
 #include "cli/training/data_flags.h"
 #include "cli/training/reference_flags.h"

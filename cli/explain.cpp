@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "cli/arguments/command.h"
 #include "cli/arguments/domains.h"
 #include "cli/arguments/model_flags.h"
-#include "cli/command.h"
 #include "cli/files/outputs.h"
 #include "cli/training/explain_tasks.h"
 #include "cli/training/memory_report.h"

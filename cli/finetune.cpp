@@ -6,9 +6,9 @@
 #include <optional>
 
 #include "cli/arguments/adapter_flags.h"
+#include "cli/arguments/command.h"
 #include "cli/arguments/model_flags.h"
 #include "cli/arguments/objective_flags.h"
-#include "cli/command.h"
 #include "cli/files/inputs.h"
 #include "cli/training/dry_run.h"
 #include "cli/training/reference_flags.h"

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "cli/arguments/adapter_flags.h"
+#include "cli/arguments/command.h"
 #include "cli/arguments/model_flags.h"
 #include "cli/arguments/usage_error.h"
-#include "cli/command.h"
 #include "cli/files/inputs.h"
 #include "cli/training/memory_report.h"
 #include "cli/training/training_run.h"

@@ -3,8 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/arguments/command.h"
 #include "cli/arguments/model_flags.h"
-#include "cli/command.h"
 #include "cli/files/model_output.h"
 #include "lm/adapters/merge.h"
 #include "lm/base/weighted_path.h"

@@ -5,10 +5,10 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "cli/arguments/command.h"
 #include "cli/arguments/domains.h"
 #include "cli/arguments/model_flags.h"
 #include "cli/arguments/usage_error.h"
-#include "cli/command.h"
 #include "cli/files/inputs.h"
 #include "cli/files/outputs.h"
 #include "cli/generation/decoding_flags.h"

@@ -9,9 +9,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "cli/arguments/command.h"
 #include "cli/arguments/domains.h"
 #include "cli/arguments/model_flags.h"
-#include "cli/command.h"
 #include "cli/training/explain_tasks.h"
 #include "engine/base/byte_size.h"
 #include "engine/runtime/survey.h"

@@ -16,8 +16,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/arguments/command.h"
 #include "cli/arguments/version.h"
-#include "cli/command.h"
 
 // A line a command, in the order of --help: C(NAME) stands for `CommandPtr make_NAME_command()` of
 // cli/NAME.cpp.
@@ -34,6 +34,7 @@
   C(embed)                  \
   C(pretrain)               \
   C(rl)                     \
+  C(train_image)            \
   C(finetune)               \
   C(fit)                    \
   C(fuse)                   \
@@ -55,7 +56,7 @@ constexpr int kFailed = 1;
 constexpr int kBadArguments = 2;
 
 // Part of the documented surface, not of this version: the answer is an explanation, not "unknown".
-constexpr std::array<std::string_view, 2> kLaterCommands{"scale", "train-image"};
+constexpr std::array<std::string_view, 1> kLaterCommands{"scale"};
 
 // Errors are one line, whatever the message came from.
 std::string one_line(std::string text) {

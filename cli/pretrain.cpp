@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "cli/command.h"
+#include "cli/arguments/command.h"
 #include "cli/files/inputs.h"
 #include "cli/training/dry_run.h"
 #include "cli/training/run_settings.h"

@@ -1,5 +1,5 @@
 // caldera pull: gets a model of Hugging Face's hub.
-#include "cli/command.h"
+#include "cli/arguments/command.h"
 
 #if CALDERA_HAS_SERVE
 #include <fmt/format.h>

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "cli/arguments/command.h"
 #include "cli/arguments/domains.h"
-#include "cli/command.h"
 #include "engine/base/error.h"
 #include "training/rl/envs/registry.h"
 #include "training/rl/policy/log.h"

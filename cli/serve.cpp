@@ -1,6 +1,6 @@
 // caldera serve: an HTTP server that speaks OpenAI's API.
+#include "cli/arguments/command.h"
 #include "cli/arguments/model_flags.h"
-#include "cli/command.h"
 
 #if CALDERA_HAS_SERVE
 #include <fmt/format.h>

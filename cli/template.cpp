@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "cli/command.h"
+#include "cli/arguments/command.h"
 #include "lm/base/atomic_file.h"
 #include "lm/chat/conversation.h"
 #include "lm/chat/model_chat_templates.h"

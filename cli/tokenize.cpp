@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "cli/arguments/command.h"
 #include "cli/arguments/model_flags.h"
-#include "cli/command.h"
 #include "cli/files/inputs.h"
 #include "lm/base/atomic_file.h"
 #include "lm/tokenizers/sources/load_tokenizer.h"

@@ -1,4 +1,4 @@
-// The fixed parts of a run's page. Private to training/report/.
+// The fixed parts of a run's page. Private to training/.
 #pragma once
 
 #include <string>
