@@ -7,7 +7,6 @@
 #include "lm/generate/sampling/sampler.h"
 #include "lm/nn/precision.h"
 #include "ops/core/creation.h"
-#include "ops/core/views.h"
 #include "ops/shape/dynamic_slicing.h"
 
 namespace caldera {
@@ -42,6 +41,7 @@ Feeder::Feeder(CausalLM& model, std::int64_t prompt_size, bool choose, LogitsRec
       choose_(choose),
       on_logits_(std::move(on_logits)),
       cache_(model.make_cache(cache_capacity(model.config(), prompt_size))),
+      step_(model, choose),
       frequencies_(model.config()) {}
 
 void Feeder::feed_prompt(std::span<const std::int32_t> ids, std::int64_t from) {
@@ -118,7 +118,9 @@ bool Feeder::make_room(std::int64_t tokens) {
 void Feeder::feed_one(const LazyTensor& id) {
   make_room(1);
   cache_->set_text_length({});
-  feed(id, 0, 1);
+  // On a GPU a next step may be there before this one is done: its buffers cannot be given away yet.
+  if (choose_ && model_.device() != Device::cpu()) return feed(id, 0, 1);
+  take(step_(*cache_, id), 0, 1);
 }
 
 void Feeder::feed_drafts(std::span<const std::int32_t> ids, std::int64_t length) {
@@ -149,23 +151,22 @@ void Feeder::feed(const LazyTensor& ids, std::int64_t first, std::int64_t end) {
   // The head is the widest matrix: without a receiver only the last position goes through it.
   const bool all = static_cast<bool>(on_logits_);
   if (!all && ids.numel() > 1) hidden = dynamic_slice(hidden, {0, end - 1, 0}, {1, 1, hidden.shape(2)});
-  const LazyTensor logits = in_dtype(model_.logits(hidden), DType::f32);
+  const LazyTensor result = logits_or_choice(model_, hidden, choose_);
   std::vector<LazyTensor> outputs = cache_->state();
+  outputs.push_back(result);
+  eval_soon(outputs, model_.device());
+  take(result, first, end);
+}
+
+/// Takes what follows what was fed: the choice, or logits, of which those of rows [first, end) count.
+void Feeder::take(const LazyTensor& result, std::int64_t first, std::int64_t end) {
   if (choose_) {
-    const LazyTensor id = stop_gradient(reshape(most_likely(logits), Shape{1, 1}));
-    outputs.push_back(id);
-    // A processor computes on the caller's thread, which small models are faster for.
-    if (model_.device() == Device::cpu())
-      eval(outputs);
-    else
-      eval_async(outputs);
-    choice_ = id;
+    choice_ = result;
     return;
   }
-  outputs.push_back(logits);
-  eval(outputs);
-  host_ = logits.to_vector<float>();
-  width_ = static_cast<std::size_t>(logits.shape().back());
+  const bool all = static_cast<bool>(on_logits_);
+  host_ = result.to_vector<float>();
+  width_ = static_cast<std::size_t>(result.shape().back());
   for (std::int64_t i = first; all && i < end; ++i) on_logits_(row(static_cast<std::size_t>(i)));
   last_ = row(static_cast<std::size_t>(all ? end - 1 : 0));
 }

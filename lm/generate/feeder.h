@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lm/generate/text_frequencies.h"
+#include "lm/generate/token_step.h"
 #include "lm/models/causal_lm.h"
 #include "lm/nn/caches/kv_cache.h"
 
@@ -64,11 +65,13 @@ class Feeder {
   bool outgrows() const;
   void feed_anew(std::int32_t id);
   void feed(const LazyTensor& ids, std::int64_t first, std::int64_t end);
+  void take(const LazyTensor& result, std::int64_t first, std::int64_t end);
 
   CausalLM& model_;
   bool choose_;
   LogitsReceiver on_logits_;
   std::unique_ptr<KVCache> cache_;
+  TokenStep step_;
   TextFrequencies frequencies_;
   std::int64_t text_length_ = 0;  // that the keys in the cache were computed for
   // Holds what was fed, and choices behind that, where the sequence may have to be computed again.

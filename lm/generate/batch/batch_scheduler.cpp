@@ -87,7 +87,7 @@ std::vector<std::string> BatchScheduler::adapters() const {
 void BatchScheduler::forget_prefixes() {
   const std::lock_guard stepping(stepping_);
   changed_ = true;
-  if (forward_ != nullptr) forward_->store().forget();
+  if (forward_ != nullptr) forward_->forget();
 }
 
 void BatchScheduler::open() {

@@ -198,11 +198,11 @@ BatchScheduler::Answers BatchScheduler::compute(Requests requests, std::int64_t 
   rows.reserve(requests.size());
   for (const RunningRequest* request : requests) rows.push_back(request->row(count));
   const bool drafts = !requests.front()->draft().ids.empty();
-  LazyTensor result = drafts ? forward_->feed_drafts(rows) : forward_->feed(rows);
   const bool draws = requests.front()->waiting() == count;
   const bool choose = std::all_of(requests.begin(), requests.end(),
                                   [](const auto* r) { return r->request().takes_choices(); });
-  if (choose) result = stop_gradient(most_likely(result));
+  LazyTensor result = drafts ? forward_->feed_drafts(rows) : forward_->feed(rows, choose);
+  if (drafts && choose) result = stop_gradient(most_likely(result));
   std::vector<LazyTensor> outputs = forward_->state();
   outputs.push_back(result);
   eval(outputs);

@@ -6,6 +6,8 @@
 #include <bit>
 #include <optional>
 
+#include "lm/generate/token_step.h"
+#include "lm/generate/traced_step.h"
 #include "lm/nn/precision.h"
 #include "ops/core/gather_scatter.h"
 #include "ops/core/views.h"
@@ -17,6 +19,8 @@ namespace {
 constexpr std::int64_t kPagedPiece = 64;
 constexpr std::int64_t kSmallPagedPiece = 8;
 constexpr std::int64_t kLeastPages = 4;
+// Traces that are kept: of a few batch sizes, each with the page counts that texts grow through.
+constexpr std::size_t kMostSteps = 128;
 
 std::int64_t power_of_two(std::int64_t n) {
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(n)));
@@ -64,6 +68,20 @@ std::int64_t longest_row(std::span<const PagedRow> rows) {
   return longest;
 }
 
+std::vector<std::int32_t> ids_of(std::span<const PagedRow> rows, std::int64_t batch, std::int64_t length) {
+  std::vector<std::int32_t> ids(static_cast<std::size_t>(batch * length), 0);
+  for (std::size_t r = 0; r < rows.size(); ++r)
+    std::copy(rows[r].ids.begin(), rows[r].ids.end(), ids.begin() + static_cast<std::ptrdiff_t>(r) * length);
+  return ids;
+}
+
+bool has_no_adapter(const PagedRow& row) { return row.adapter == 0; }
+
+/// (batch, length, hidden) to (batch * length, hidden).
+LazyTensor as_rows(const LazyTensor& hidden) {
+  return reshape(hidden, Shape{hidden.shape(0) * hidden.shape(1), hidden.shape(2)});
+}
+
 /// The length that all tokens are rotated for. Those that are the last of their text go with every other one.
 std::int64_t common_text_length(std::span<const PagedRow> rows) {
   std::int64_t common = 0;
@@ -85,6 +103,11 @@ PagedForward::PagedForward(CausalLM& model, const PagingOptions& options)
       cache_(layer_groups(model, options), model.config().num_key_value_heads, model.cache_form(),
              kPagePositions, options.context, model.device()),
       store_(store_groups(cache_), kPagePositions, options.reuse) {}
+
+void PagedForward::forget() {
+  store_.forget();
+  steps_.clear();
+}
 
 std::int64_t PagedForward::bytes_per_position(const CausalLM& model) {
   const ModelConfig& c = model.config();
@@ -168,25 +191,53 @@ void PagedForward::set_rows(const PageStore::Text& text, std::int64_t begin, std
   cache_.set_rows(slots_of(text, begin, count), bytes);
 }
 
-LazyTensor PagedForward::hidden_states(std::span<const PagedRow> rows, std::int64_t batch,
-                                       std::int64_t length) {
-  std::vector<std::int32_t> ids(static_cast<std::size_t>(batch * length), 0);
-  for (std::size_t r = 0; r < rows.size(); ++r)
-    std::copy(rows[r].ids.begin(), rows[r].ids.end(), ids.begin() + static_cast<std::ptrdiff_t>(r) * length);
-  if (bank_ != nullptr) {
-    std::vector<std::int32_t> slots(static_cast<std::size_t>(batch), 0);
-    for (std::size_t r = 0; r < rows.size(); ++r) slots[r] = rows[r].adapter;
-    bank_->select(slots);
-  }
-  cache_.plan(call_for(rows, batch, length));
-  return model_.hidden_states(model_.make_ids(ids, batch), &cache_);
+void PagedForward::select_adapters(std::span<const PagedRow> rows, std::int64_t batch) {
+  if (bank_ == nullptr) return;
+  std::vector<std::int32_t> slots(static_cast<std::size_t>(batch), 0);
+  for (std::size_t r = 0; r < rows.size(); ++r) slots[r] = rows[r].adapter;
+  bank_->select(slots);
 }
 
-LazyTensor PagedForward::feed(std::span<const PagedRow> rows) {
+LazyTensor PagedForward::hidden_states(std::span<const PagedRow> rows, std::int64_t batch,
+                                       std::int64_t length) {
+  select_adapters(rows, batch);
+  cache_.plan(call_for(rows, batch, length));
+  return model_.hidden_states(model_.make_ids(ids_of(rows, batch, length), batch), &cache_);
+}
+
+/// Feeds one token of each row.
+LazyTensor PagedForward::feed_tokens(std::span<const PagedRow> rows, std::int64_t batch, bool choose) {
+  select_adapters(rows, batch);
+  const PagedCall call = call_for(rows, batch, 1);
+  const PagedKVCache::CallShapes shapes = PagedKVCache::shapes_of(call);
+  if (steps_.size() >= kMostSteps) steps_.clear();
+  VectorFunction& step = steps_[{shapes, choose}];
+  if (!step) {
+    const auto traced = [this, shapes, choose](std::span<const LazyTensor> arguments) {
+      PagedKVCache cache = cache_.traced(shapes, arguments[1], arguments.subspan(2));
+      const LazyTensor hidden = model_.hidden_states(arguments[0], &cache);
+      std::vector<LazyTensor> results = cache.give_buffers();
+      results.push_back(logits_or_choices(model_, as_rows(hidden), choose));
+      return results;
+    };
+    step = traced_step(traced, 2, cache_.state().size());
+  }
+  return run_traced_step(step, {model_.make_ids(ids_of(rows, batch, 1), batch), cache_.data_of(call)},
+                         cache_);
+}
+
+LazyTensor PagedForward::feed(std::span<const PagedRow> rows, bool choose) {
   const std::int64_t batch = power_of_two(static_cast<std::int64_t>(rows.size()));
   const std::int64_t length = padded_length(longest_row(rows));
+  if (is_traced_ && length == 1 && std::ranges::all_of(rows, has_no_adapter)) {
+    try {
+      return feed_tokens(rows, batch, choose);
+    } catch (const ValueError&) {
+      is_traced_ = false;  // the model evaluates inside, or has an error of its own, which follows
+    }
+  }
   LazyTensor hidden = hidden_states(rows, batch, length);
-  hidden = reshape(hidden, Shape{batch * length, hidden.shape(2)});
+  hidden = as_rows(hidden);
   // The head is the widest matrix: one position of each row goes through it.
   if (length > 1) {
     std::vector<std::int32_t> last(static_cast<std::size_t>(batch), 0);
@@ -196,7 +247,7 @@ LazyTensor PagedForward::feed(std::span<const PagedRow> rows) {
     hidden = take(hidden,
                   LazyTensor::from_span(std::span<const std::int32_t>(last), Shape{batch}, model_.device()));
   }
-  return in_dtype(model_.logits(hidden), DType::f32);
+  return logits_or_choices(model_, hidden, choose);
 }
 
 LazyTensor PagedForward::feed_drafts(std::span<const PagedRow> rows) {

@@ -3,10 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "engine/autodiff/function.h"
 #include "lm/adapters/adapter_bank.h"
 #include "lm/generate/cache/page_store.h"
 #include "lm/models/causal_lm.h"
@@ -45,6 +48,8 @@ class PagedForward {
 
   PageStore& store() { return store_; }
   const PageStore& store() const { return store_; }
+  /// Forgets what was computed with the model as it was: prefixes, and traces, which have its weights.
+  void forget();
   /// Sets where the adapters of rows are; null while there are none. Kept as a reference.
   void set_adapters(AdapterBank* bank) { bank_ = bank; }
   std::int64_t cache_bytes() const { return cache_.bytes(); }
@@ -52,10 +57,12 @@ class PagedForward {
   /// Returns how many of `tokens` that wait are to be fed in one call, which is filled up to that number or a
   /// larger one.
   std::int64_t piece_of(std::int64_t tokens) const;
-  /// Logits (rows, vocabulary), f32, after the last id of each row: to be evaluated together with state(),
-  /// before anything else is fed. Rows of the result beyond the given ones mean nothing. Throws ValueError
-  /// for rows of several text lengths, unless each token is the last of its text.
-  LazyTensor feed(std::span<const PagedRow> rows);
+  /// Logits (rows, vocabulary), f32, after the last id of each row, or with `choose` the most likely tokens
+  /// (rows, 1): to be evaluated together with state(), before anything else is fed. Rows of the result beyond
+  /// the given ones mean nothing. Throws ValueError for rows of several text lengths, unless each token is
+  /// the last of its text. Calls of one token a row, without adapters, replay a trace, and are evaluated; see
+  /// TokenStep.
+  LazyTensor feed(std::span<const PagedRow> rows, bool choose = false);
   /// Logits (rows, length, vocabulary) after every id, fed likewise, where what is behind a row's own ids
   /// means nothing. Rows have tokens that may be forgotten again: they are written over.
   LazyTensor feed_drafts(std::span<const PagedRow> rows);
@@ -81,6 +88,8 @@ class PagedForward {
   std::int64_t padded_length(std::int64_t length) const;
   /// Hidden states (batch, length, hidden) of rows filled up to `length`.
   LazyTensor hidden_states(std::span<const PagedRow> rows, std::int64_t batch, std::int64_t length);
+  void select_adapters(std::span<const PagedRow> rows, std::int64_t batch);
+  LazyTensor feed_tokens(std::span<const PagedRow> rows, std::int64_t batch, bool choose);
   PagedCall call_for(std::span<const PagedRow> rows, std::int64_t batch, std::int64_t length) const;
 
   CausalLM& model_;
@@ -88,6 +97,9 @@ class PagedForward {
   std::int64_t chunk_;
   PagedKVCache cache_;
   PageStore store_;
+  /// Steps of one token a row, by their shapes and whether they choose.
+  std::map<std::pair<PagedKVCache::CallShapes, bool>, VectorFunction> steps_;
+  bool is_traced_ = true;
 };
 
 }  // namespace caldera

@@ -3,7 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "lm/nn/caches/layer_buffers.h"
+#include "ops/core/comparison.h"
+#include "ops/core/creation.h"
+#include "ops/core/ranges.h"
 #include "ops/core/slicing.h"
 #include "ops/core/views.h"
 #include "ops/shape/dynamic_slicing.h"
@@ -53,6 +58,11 @@ void KVCache::begin(std::int64_t batch, std::int64_t length) {
 }
 
 TokenPositions KVCache::positions() const {
+  if (step_) {
+    // As data, which every model takes: a number in their graphs would be the trace's own.
+    const LazyTensor rows = zeros(Shape{batch(), 1}, DType::i32, keys_.front().device()) + step_->position;
+    return {.length = 1, .first = 0, .rows = rows, .reach = capacity(), .longest = 0};
+  }
   return {.length = length_,
           .first = position_,
           .rows = {},
@@ -65,25 +75,50 @@ AttendedKeys KVCache::attended(std::int64_t layer, const LazyTensor& k, const La
   write(layer, k, v);
   const auto i = static_cast<std::size_t>(layer);
   LazyTensor keys = keys_[i], values = values_[i];
+  if (step_) return attended_in_step(std::move(keys), std::move(values), form.window);
   // Before the first query of the call are window - 1 keys that it looks at.
   const std::int64_t span = form.window ? std::min(*form.window - 1 + length_, capacity()) : capacity();
   const std::int64_t first = std::max<std::int64_t>(position_ + length_ - span, 0);
   if (span < capacity()) {
-    const Shape& shape = keys.shape();
-    const auto part = [&](const LazyTensor& buffer) {
-      return dynamic_slice(buffer, {0, 0, first, 0}, {shape[0], shape[1], span, shape[3]});
-    };
-    keys = part(keys);
-    values = part(values);
-  }
-  if (form_.is_blocks()) {
-    const Shape heads{keys.shape(0) * keys.shape(1), keys.shape(2), form_.width()};
-    const Shape numbers{keys.shape(0), keys.shape(1), keys.shape(2), form_.head_dim()};
-    for (LazyTensor* x : {&keys, &values}) *x = reshape(form_.numbers(reshape(*x, heads)), numbers);
+    keys = part(keys, span, LazyTensor(first));
+    values = part(values, span, LazyTensor(first));
   }
   // Also where nothing was written yet: then a call has the same plan at every position. What is behind the
   // call's own positions is masked, and left out.
-  return {.keys = std::move(keys), .values = std::move(values), .mask = {}, .offset = position_ - first};
+  return {.keys = numbers_of(keys), .values = numbers_of(values), .mask = {}, .offset = position_ - first};
+}
+
+/// The keys that the one query of a step looks at end with its own: no other is beyond its window.
+AttendedKeys KVCache::attended_in_step(LazyTensor keys, LazyTensor values,
+                                       std::optional<std::int64_t> window) const {
+  LazyTensor last = step_->position;
+  std::int64_t span = capacity();
+  if (window && *window < span) {
+    const auto found =
+        std::ranges::find_if(step_->windows, [&](const auto& known) { return known.size == *window; });
+    if (found == step_->windows.end())
+      throw ValueError(fmt::format("KVCache: a traced call was not told of a window of {}", *window));
+    span = *window;
+    last = found->last;
+    keys = part(keys, span, found->first);
+    values = part(values, span, found->first);
+  }
+  const LazyTensor visible = less_equal(arange(span, DType::i32, keys.device()), last);
+  return {
+      .keys = numbers_of(keys), .values = numbers_of(values), .mask = reshape(visible, Shape{1, 1, 1, span})};
+}
+
+LazyTensor KVCache::part(const LazyTensor& buffer, std::int64_t span, const LazyTensor& first) const {
+  const Shape& shape = buffer.shape();
+  return dynamic_slice(buffer, std::vector<LazyTensor>{0, 0, first, 0}, {shape[0], shape[1], span, shape[3]});
+}
+
+/// What is kept in blocks, as numbers.
+LazyTensor KVCache::numbers_of(const LazyTensor& kept) const {
+  if (!form_.is_blocks()) return kept;
+  const Shape heads{kept.shape(0) * kept.shape(1), kept.shape(2), form_.width()};
+  return reshape(form_.numbers(reshape(kept, heads)),
+                 Shape{kept.shape(0), kept.shape(1), kept.shape(2), form_.head_dim()});
 }
 
 LazyTensor KVCache::written(const LazyTensor& buffer, const LazyTensor& update) const {
@@ -93,7 +128,8 @@ LazyTensor KVCache::written(const LazyTensor& buffer, const LazyTensor& update) 
   if (update.shape() != expected)
     throw ShapeError(fmt::format("KVCache: {} does not fit, the call in progress writes {}",
                                  update.shape().to_string(), expected.to_string()));
-  return dynamic_update_slice(buffer, form_.kept(update), {0, 0, position_, 0});
+  const LazyTensor position = step_ ? step_->position : LazyTensor(position_);
+  return dynamic_update_slice(buffer, form_.kept(update), std::vector<LazyTensor>{0, 0, position, 0});
 }
 
 void KVCache::write(std::int64_t layer, const LazyTensor& k, const LazyTensor& v) {
@@ -108,11 +144,31 @@ void KVCache::finish() {
   length_ = 0;
 }
 
-std::vector<LazyTensor> KVCache::state() const {
-  std::vector<LazyTensor> all = keys_;
-  all.insert(all.end(), values_.begin(), values_.end());
-  return all;
+std::vector<LazyTensor> KVCache::state() const { return layers_of(keys_, values_); }
+
+std::vector<LazyTensor> KVCache::step_numbers(std::span<const std::int64_t> windows) const {
+  std::vector<LazyTensor> numbers{LazyTensor(position_)};
+  for (const std::int64_t window : windows) {
+    const std::int64_t first = std::max<std::int64_t>(position_ + 1 - std::min(window, capacity()), 0);
+    numbers.emplace_back(first);
+    numbers.emplace_back(position_ - first);
+  }
+  return numbers;
 }
+
+KVCache KVCache::traced(std::span<const std::int64_t> windows, std::span<const LazyTensor> numbers,
+                        std::span<const LazyTensor> buffers) const {
+  KVCache cache(form_);
+  cache.set_buffers(buffers);
+  cache.step_.emplace(StepNumbers{numbers[0], {}});
+  for (std::size_t i = 0; i < windows.size(); ++i)
+    cache.step_->windows.push_back({windows[i], numbers[2 * i + 1], numbers[2 * i + 2]});
+  return cache;
+}
+
+std::vector<LazyTensor> KVCache::give_buffers() { return give_layers(keys_, values_); }
+
+void KVCache::set_buffers(std::span<const LazyTensor> buffers) { set_layers(buffers, keys_, values_); }
 
 void KVCache::truncate(std::int64_t position) {
   if (position < 0 || position > position_)

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "engine/graph/lazy_tensor.h"
@@ -63,12 +64,39 @@ class KVCache final : public AttentionCache {
 
   /// Every buffer: what is to be evaluated with the logits.
   std::vector<LazyTensor> state() const;
+
+  /// Returns the numbers that the position of a call of one token decides, for layers with these windows:
+  /// arguments of a function that compiled() traces, together with the buffers.
+  std::vector<LazyTensor> step_numbers(std::span<const std::int64_t> windows) const;
+  /// Returns a cache for one such call inside of that function, of the stand-ins for step_numbers() and the
+  /// buffers. Tokens are rotated as the last of their sequence.
+  KVCache traced(std::span<const std::int64_t> windows, std::span<const LazyTensor> numbers,
+                 std::span<const LazyTensor> buffers) const;
+  /// Hands out the buffers, in the order of state(), so that nobody else holds them; set_buffers() gives the
+  /// cache others. In between there is no cache.
+  std::vector<LazyTensor> give_buffers();
+  void set_buffers(std::span<const LazyTensor> buffers);
   /// Forgets everything from `position` on (0: everything). Throws ValueError beyond what was written.
   void truncate(std::int64_t position);
   void clear() { truncate(0); }
 
  private:
+  /// Says where a call of one token stands, by numbers that a trace has as arguments.
+  struct StepNumbers {
+    LazyTensor position;
+    struct Window {
+      std::int64_t size = 0;
+      LazyTensor first;  // of the keys that are looked at
+      LazyTensor last;   // of them, counted from there
+    };
+    std::vector<Window> windows;
+  };
+
+  explicit KVCache(const CacheForm& form) : form_(form) {}
   LazyTensor written(const LazyTensor& buffer, const LazyTensor& update) const;
+  AttendedKeys attended_in_step(LazyTensor keys, LazyTensor values, std::optional<std::int64_t> window) const;
+  LazyTensor part(const LazyTensor& buffer, std::int64_t span, const LazyTensor& first) const;
+  LazyTensor numbers_of(const LazyTensor& kept) const;
 
   CacheForm form_;
   std::vector<LazyTensor> keys_;
@@ -76,6 +104,7 @@ class KVCache final : public AttentionCache {
   std::int64_t position_ = 0;
   std::int64_t length_ = 0;  // of the forward call in progress
   std::optional<std::int64_t> text_length_;
+  std::optional<StepNumbers> step_;  // of a cache of stand-ins
 };
 
 }  // namespace caldera

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/runtime/runtime.h"
+#include "lm/nn/caches/layer_buffers.h"
 #include "ops/core/arithmetic.h"
 #include "ops/core/comparison.h"
 #include "ops/core/creation.h"
@@ -91,7 +92,18 @@ void PagedKVCache::plan(const PagedCall& call) {
     values_ = std::move(values_before_);
     finish();
   }
-  // One transfer for all of them; where a part of it begins is an argument of the plan.
+  locate(shapes_of(call), data_of(call));
+}
+
+PagedKVCache::CallShapes PagedKVCache::shapes_of(const PagedCall& call) {
+  CallShapes shapes{call.batch, call.length, call.longest, {}};
+  for (const PagedCall::Layers& g : call.groups)
+    shapes.pages.push_back(static_cast<std::int64_t>(g.pages.size()) / call.batch);
+  return shapes;
+}
+
+/// All lists of a call in one transfer.
+LazyTensor PagedKVCache::data_of(const PagedCall& call) const {
   std::vector<std::int32_t> all = call.positions;
   for (auto row = call.positions.begin(); row != call.positions.end(); row += call.length)
     all.push_back(*std::max_element(row, row + call.length));
@@ -99,8 +111,11 @@ void PagedKVCache::plan(const PagedCall& call) {
     const std::vector<std::int32_t> slots = rows_of_slots(g.slots, call.length);
     for (const auto* list : {&slots, &g.first, &g.pages}) all.insert(all.end(), list->begin(), list->end());
   }
-  const LazyTensor data = LazyTensor::from_span(std::span<const std::int32_t>(all),
-                                                Shape{static_cast<std::int64_t>(all.size())}, device_);
+  return LazyTensor::from_vector(all, Shape{std::ssize(all)}, device_);
+}
+
+void PagedKVCache::locate(const CallShapes& call, const LazyTensor& data) {
+  // Where a part of the data begins is an argument of the plan.
   std::int64_t at = 0;
   const auto take_part = [&](const Shape& shape) {
     const LazyTensor part = slice(data, 0, at, at + shape.numel());
@@ -113,8 +128,7 @@ void PagedKVCache::plan(const PagedCall& call) {
   positions_ = take_part(Shape{batch_, length_});
   last_ = take_part(Shape{batch_, 1});
   located_.clear();
-  for (const PagedCall::Layers& g : call.groups) {
-    const std::int64_t pages = static_cast<std::int64_t>(g.pages.size()) / batch_;
+  for (const std::int64_t pages : call.pages) {
     const std::int64_t keys = pages * page_positions_;
     Located located;
     located.slots = take_part(Shape{batch_ * heads_ * length_});
@@ -133,6 +147,23 @@ void PagedKVCache::plan(const PagedCall& call) {
     located_.push_back(std::move(located));
   }
 }
+
+PagedKVCache PagedKVCache::traced(const CallShapes& call, const LazyTensor& data,
+                                  std::span<const LazyTensor> buffers) const {
+  PagedKVCache cache(form_, device_);
+  cache.groups_ = groups_;
+  cache.group_of_ = group_of_;
+  cache.page_positions_ = page_positions_;
+  cache.max_positions_ = max_positions_;
+  cache.heads_ = heads_;
+  cache.set_buffers(buffers);
+  cache.locate(call, data);
+  return cache;
+}
+
+std::vector<LazyTensor> PagedKVCache::give_buffers() { return give_layers(keys_, values_); }
+
+void PagedKVCache::set_buffers(std::span<const LazyTensor> buffers) { set_layers(buffers, keys_, values_); }
 
 void PagedKVCache::begin(std::int64_t batch, std::int64_t length) {
   if (batch != batch_ || length != length_)
@@ -221,10 +252,6 @@ void PagedKVCache::set_rows(std::span<const std::int32_t> slots, std::span<const
   eval(state());
 }
 
-std::vector<LazyTensor> PagedKVCache::state() const {
-  std::vector<LazyTensor> all = keys_;
-  all.insert(all.end(), values_.begin(), values_.end());
-  return all;
-}
+std::vector<LazyTensor> PagedKVCache::state() const { return layers_of(keys_, values_); }
 
 }  // namespace caldera

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "lm/nn/caches/attention_cache.h"
@@ -73,7 +74,31 @@ class PagedKVCache final : public AttentionCache {
   /// Every buffer: what is to be evaluated with the logits of a call.
   std::vector<LazyTensor> state() const;
 
+  /// Names what the graph of a call depends on, beside its data, i32 (n): a function that compiled() traces
+  /// has the data and the buffers as arguments, and is another one for other shapes.
+  struct CallShapes {
+    std::int64_t batch = 0;
+    std::int64_t length = 0;
+    std::int64_t longest = 0;
+    std::vector<std::int64_t> pages;  ///< of a row, in each group
+    friend bool operator<(const CallShapes& a, const CallShapes& b) {
+      return std::tie(a.batch, a.length, a.longest, a.pages) <
+             std::tie(b.batch, b.length, b.longest, b.pages);
+    }
+  };
+  static CallShapes shapes_of(const PagedCall& call);
+  LazyTensor data_of(const PagedCall& call) const;
+  /// Returns a cache for one call inside of that function, of the stand-ins for data and buffers.
+  PagedKVCache traced(const CallShapes& call, const LazyTensor& data,
+                      std::span<const LazyTensor> buffers) const;
+  /// Hands out the buffers, in the order of state(), so that nobody else holds them; set_buffers() gives the
+  /// cache others. In between it may be traced(), and nothing else.
+  std::vector<LazyTensor> give_buffers();
+  void set_buffers(std::span<const LazyTensor> buffers);
+
  private:
+  PagedKVCache(const CacheForm& form, Device device) : device_(device), form_(form) {}
+  void locate(const CallShapes& call, const LazyTensor& data);
   std::vector<std::int32_t> rows_of_slots(std::span<const std::int32_t> slots, std::int64_t length) const;
 
   /// The data of the call, for the layers of a group.
@@ -85,15 +110,15 @@ class PagedKVCache final : public AttentionCache {
 
   std::vector<PagedLayers> groups_;
   std::vector<std::size_t> group_of_;  // of each layer
-  std::int64_t page_positions_;
-  std::int64_t max_positions_;
+  std::int64_t page_positions_ = 0;
+  std::int64_t max_positions_ = 0;
   Device device_;
   CacheForm form_;
   // Tables (pages * heads * positions of a page, form_.width()), so that a head's keys follow one another;
   // row 0 is zeros.
   std::vector<LazyTensor> keys_;
   std::vector<LazyTensor> values_;
-  std::int64_t heads_;
+  std::int64_t heads_ = 0;
   std::int64_t batch_ = 0;
   std::int64_t length_ = 0;
   std::int64_t longest_ = 0;

@@ -6,6 +6,7 @@
 
 #include "engine/autodiff/autodiff.h"
 #include "lm/adapters/lora.h"
+#include "lm/generate/token_step.h"
 #include "lm/nn/attention/packed_texts.h"
 #include "lm/nn/attention/rope_frequencies.h"
 #include "ops/ops.h"
@@ -133,6 +134,22 @@ TEST_P(FamilyTest, DecodingWithTheCacheEqualsTheWholePass) {
     eval(outputs);
     expect_close(logits / size, expected, kSame, "position " + std::to_string(position));
     position += length;
+  }
+
+  // And through a trace, each token as the last of its text.
+  if (depends_on_length(model.config().rope_scaling)) return;
+  TokenStep step(model, false);
+  cache->truncate(4);
+  for (position = 4; position < kPositions; ++position) {
+    std::vector<std::int32_t> fed;
+    Doubles expected;
+    for (std::int64_t b = 0; b < kBatch; ++b) {
+      const std::int64_t at = b * kPositions + position;
+      fed.push_back(ids[static_cast<std::size_t>(at)]);
+      expected.insert(expected.end(), whole.begin() + at * vocab, whole.begin() + (at + 1) * vocab);
+    }
+    const LazyTensor logits = step(*cache, model.make_ids(fed, kBatch));
+    expect_close(logits / size, expected, kSame, "traced, position " + std::to_string(position));
   }
 }
 
