@@ -8,7 +8,6 @@
 #include "cli/arguments/command.h"
 #include "cli/arguments/model_flags.h"
 #include "cli/files/inputs.h"
-#include "lm/base/atomic_file.h"
 #include "lm/embed/embedding_model.h"
 
 namespace caldera::cli {
@@ -16,7 +15,7 @@ namespace {
 
 /// The lines of a file, without their ends. What is behind the last line's end is a line, unless empty.
 std::vector<std::string> lines_of(const std::string& path) {
-  std::istringstream text(read_text_file(path));
+  std::istringstream text(read_text_input(path));
   std::vector<std::string> lines;
   for (std::string line; std::getline(text, line);) {
     if (line.ends_with('\r')) line.pop_back();
@@ -34,7 +33,7 @@ class EmbedCommand : public Command {
     declare_model(args, model_);
     Arguments input = args.one_required("input", "One of these");
     text_option_ = input.option("--text", text_, "A text").type_name("S");
-    input.option("--file", file_, "A file with a text on each line").type_name("F");
+    input.option("--file", file_, "A file with a text on each line, or - for standard input").type_name("F");
     pooling_option_ = declare_pooling(args, pooling_);
     args.flag("--normalize", normalize_,
               "Scale the vectors to length 1, also where the model does not say so");

@@ -52,12 +52,16 @@ class GenerateCommand : public Command {
     declare_adapter(args, adapter_);
     Arguments input = args.one_required("prompt", "One of these");
     prompt_option_ = input.option("--prompt", prompt_, "Text to go on from; may be empty").type_name("S");
+    input
+        .option("--prompt-file", prompt_file_,
+                "File with such a text, or - for standard input; its last line's end is left out")
+        .type_name("FILE");
     input.option("--prompt-ids", prompt_ids_, "Token ids to go on from, taken as they are: no bos is added")
         .type_name("IDS");
     input
         .option("--batch", batch_,
                 "File of prompts to continue together: a line each, or JSON strings or objects with "
-                "\"prompt\" where it ends in .jsonl")
+                "\"prompt\" where it ends in .jsonl; - for lines of standard input")
         .type_name("FILE");
     args.option("--max-batch", max_batch_, "Prompts of --batch that are computed at once")
         .type_name("N")
@@ -85,7 +89,12 @@ class GenerateCommand : public Command {
     std::vector<std::int32_t> prompt;
     decoding_.check(json());
     if (!batch_.empty()) return run_batch();
-    const bool prompt_is_text = prompt_option_.given();
+    if (!prompt_file_.empty()) {
+      prompt_ = read_text_input(prompt_file_);
+      if (prompt_.ends_with('\n')) prompt_.pop_back();
+      if (prompt_.ends_with('\r')) prompt_.pop_back();
+    }
+    const bool prompt_is_text = prompt_option_.given() || !prompt_file_.empty();
     if (!prompt_is_text) prompt = parse_ids(prompt_ids_, "--prompt-ids");
     if (!logits_.empty()) check_output_file(logits_, "--logits");
 
@@ -154,7 +163,7 @@ class GenerateCommand : public Command {
 
   void generate_text(CausalLM& model, const std::shared_ptr<const Tokenizer>& tokenizer,
                      const std::vector<std::int32_t>& prompt) {
-    const bool prompt_is_ids = tokenizer != nullptr && !prompt_option_.given();
+    const bool prompt_is_ids = tokenizer != nullptr && !prompt_ids_.empty();
     TextPrinter printer(prompt_is_ids ? tokenizer->decode(prompt) : prompt_);
     GenerateOptions options;
     prepare(model, tokenizer, options);
@@ -212,6 +221,7 @@ class GenerateCommand : public Command {
   std::string model_;
   std::string adapter_;
   std::string prompt_;
+  std::string prompt_file_;
   std::string prompt_ids_;
   std::string batch_;
   std::int64_t max_batch_ = 16;

@@ -8,7 +8,6 @@
 #include "cli/arguments/command.h"
 #include "cli/arguments/model_flags.h"
 #include "cli/files/inputs.h"
-#include "lm/base/atomic_file.h"
 #include "lm/tokenizers/sources/load_tokenizer.h"
 
 namespace caldera::cli {
@@ -23,7 +22,8 @@ class TokenizeCommand : public Command {
     declare_model(args, model_);
     Arguments input = args.one_required("input", "One of these");
     text_option_ = input.option("--text", text_, "The text").type_name("S");
-    file_option_ = input.option("--file", file_, "A file whose content is the text").type_name("F");
+    file_option_ = input.option("--file", file_, "A file whose content is the text, or - for standard input")
+                       .type_name("F");
     input
         .option("--decode", decode_,
                 "Token ids to turn into text, as in \"1 2 3\"; special tokens are left out")
@@ -38,7 +38,7 @@ class TokenizeCommand : public Command {
     if (!encode) ids = parse_ids(decode_, "--decode");
     const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(model_);
     if (encode) {
-      ids = tokenizer->encode(file_option_.given() ? read_text_file(file_) : text_, !no_special_);
+      ids = tokenizer->encode(file_option_.given() ? read_text_input(file_) : text_, !no_special_);
       if (json()) return print_json({{"ids", ids}});
       fmt::print("{}\n", fmt::join(ids, " "));
     } else {

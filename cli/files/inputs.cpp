@@ -3,13 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <cstdio>
 #include <limits>
 #include <map>
 
 #include "cli/arguments/usage_error.h"
 #include "engine/runtime/runtime.h"
 #include "lm/adapters/lora.h"
+#include "lm/base/atomic_file.h"
 #include "lm/formats/model_files.h"
 #include "lm/models/registry.h"
 
@@ -60,6 +63,19 @@ DType parse_dtype(const std::string& text, const std::filesystem::path& model, D
   const auto most = std::ranges::max_element(numbers, {}, [](const auto& counted) { return counted.second; });
   if (most == numbers.end() || !is_half(most->first) || !supports(device, most->first)) return DType::f32;
   return most->first;
+}
+
+std::string read_text_input(const std::string& path) {
+  if (path != "-") return read_text_file(path);
+  std::string text;
+  std::array<char, 1 << 16> piece;
+  while (const std::size_t got = std::fread(piece.data(), 1, piece.size(), stdin)) {
+    text.append(piece.data(), got);
+    if (text.size() > kMaxTextFileBytes)
+      throw FileError(fmt::format("standard input has more than {} bytes", kMaxTextFileBytes));
+  }
+  if (std::ferror(stdin) != 0) throw FileError("standard input cannot be read");
+  return text;
 }
 
 std::vector<std::int32_t> parse_ids(const std::string& text, const char* flag) {

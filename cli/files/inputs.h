@@ -35,6 +35,9 @@ DType parse_dtype(const std::string& text);
 /// cannot be read.
 DType parse_dtype(const std::string& text, const std::filesystem::path& model, Device device);
 
+/// The text of a file, or what standard input has to its end where `path` is "-". Throws FileError.
+std::string read_text_input(const std::string& path);
+
 /// "1 2 3" or "1,2,3". Throws UsageError, naming `flag`, for anything that is not a list of whole numbers,
 /// and ValueError for one that no vocabulary holds.
 std::vector<std::int32_t> parse_ids(const std::string& text, const char* flag);

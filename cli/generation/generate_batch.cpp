@@ -6,13 +6,13 @@
 #include <chrono>
 #include <sstream>
 
+#include "cli/files/inputs.h"
 #include "engine/base/error.h"
-#include "lm/base/atomic_file.h"
 
 namespace caldera::cli {
 
 std::vector<std::string> read_prompts(const std::filesystem::path& path) {
-  std::istringstream lines(read_text_file(path));
+  std::istringstream lines(read_text_input(path.string()));
   std::vector<std::string> prompts;
   std::string line;
   for (int number = 1; std::getline(lines, line); ++number) {

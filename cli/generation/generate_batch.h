@@ -12,8 +12,8 @@
 
 namespace caldera::cli {
 
-/// The prompts of a file: a line each, or, where it ends in .jsonl, a string or an object with "prompt" a
-/// line. Empty lines are passed over. Throws FileError naming the line.
+/// The prompts of a file, or of standard input for "-": a line each, or, where it ends in .jsonl, a string or
+/// an object with "prompt" a line. Empty lines are passed over. Throws FileError naming the line.
 std::vector<std::string> read_prompts(const std::filesystem::path& path);
 
 /// The answers in the order of the prompts, as {"results": [{"prompt_ids", "ids", "text", "finish_reason",

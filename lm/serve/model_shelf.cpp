@@ -1,6 +1,9 @@
 #include "lm/serve/model_shelf.h"
 
 #include <fmt/format.h>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 #include <algorithm>
 
@@ -13,6 +16,15 @@ namespace {
 /// What a request holds: the service, and with it the model.
 std::shared_ptr<Service> service_of(const std::shared_ptr<LoadedModel>& model) {
   return {model, &model->service()};
+}
+
+/// Closes a model, unless a request has it still, and gives the system what its many small pieces had: the
+/// allocator would keep that among pieces of others.
+void close(std::shared_ptr<LoadedModel>&& model) {
+  model.reset();
+#if defined(__GLIBC__)
+  malloc_trim(0);
+#endif
 }
 
 }  // namespace
@@ -109,7 +121,7 @@ void ModelShelf::make_room(std::unique_lock<std::mutex>& lock) {
     std::shared_ptr<LoadedModel> closed = std::exchange(oldest->model, nullptr);
     lock.unlock();
     // Its memory is given back before another one takes some.
-    closed.reset();
+    close(std::move(closed));
     lock.lock();
   }
 }
@@ -153,6 +165,7 @@ void ModelShelf::reopen(std::size_t index, std::vector<std::string>& told) {
     line = fmt::format("{} stays as it was: {}", entry.name, error.what());
   }
   told.push_back(std::move(line));
+  close(std::move(old));
 }
 
 /// Loads those that the first model began with again, where their files have changed.

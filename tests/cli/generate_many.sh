@@ -29,6 +29,25 @@ done
 expect_exit 0 "$CALDERA_BIN" generate $model --batch "$work/prompts.txt"
 grep -q '^1 plus' "$work/stdout" || fail "the texts do not begin with their prompts"
 
+# From a file and from standard input, whose last line's end is none of the prompt.
+printf '2 plus 2\n' >"$work/prompt.txt"
+expect_exit 0 "$CALDERA_BIN" generate --json $model --prompt-file "$work/prompt.txt"
+[ "$(ids "$work/stdout")" = "$(tail -n 1 "$work/expected")" ] || fail "--prompt-file: another text"
+printf '2 plus 2' | "$CALDERA_BIN" generate --json $model --prompt-file - >"$work/stdout" || fail "--prompt-file -"
+[ "$(ids "$work/stdout")" = "$(tail -n 1 "$work/expected")" ] || fail "standard input: another text"
+expect_exit 0 "$CALDERA_BIN" generate $model --prompt-file "$work/prompt.txt"
+grep -a -q '^2 plus 2' "$work/stdout" || fail "the text does not begin with its prompt"
+"$CALDERA_BIN" generate --json $model --batch - <"$work/prompts.txt" >"$work/stdout" || fail "--batch -"
+ids "$work/stdout" | cmp - "$work/expected" || fail "--batch -: other texts"
+for command in "tokenize --json" "embed --json"; do
+  [ "$command" = "embed --json" ] && flags="--device cpu --pooling mean" || flags=
+  "$CALDERA_BIN" $command $flags --model "$work/base" --file - <"$work/prompts.txt" >"$work/piped" || fail "$command --file -"
+  "$CALDERA_BIN" $command $flags --model "$work/base" --file "$work/prompts.txt" | cmp - "$work/piped" || fail "$command: another text"
+done
+expect_exit 1 "$CALDERA_BIN" generate $model --prompt-file "$work/absent"
+expect_one_error_line
+expect_exit 2 "$CALDERA_BIN" generate $model --prompt a --prompt-file "$work/prompt.txt"
+
 expect_exit 2 "$CALDERA_BIN" generate $model --prompt a --batch "$work/prompts.txt"
 expect_exit 2 "$CALDERA_BIN" generate $model --prompt a --lookup --draft-model "$work/base"
 expect_exit 2 "$CALDERA_BIN" generate $model --batch "$work/prompts.txt" --logits "$work/logits"

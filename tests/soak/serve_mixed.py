@@ -115,7 +115,7 @@ class Mixed:
         self.problems = []
         self.memory = []
         self.end = 0.0
-        self.adapters_change = False
+        self.models = [8, 3, 0 if "adapters" in options.leave_out else 3] + [0 if "models" in options.leave_out else 1] * 2
 
     # ---- the server --------------------------------------------------------------------------------------------------
 
@@ -166,7 +166,7 @@ class Mixed:
     async def one(self, rng):
         name, kind = rng.choice(list(kinds(rng, self.options.max_tokens).items()))
         body = dict(kind.body)
-        body["model"] = rng.choices(["first", "poet", "guest", "second", "third"], [8, 3, 3, 1, 1])[0]
+        body["model"] = rng.choices(["first", "poet", "guest", "second", "third"], self.models)[0]
         manner = rng.choices(["stream", "whole", "leave", "kill", "slow", "half", "damaged"], [8, 5, 2, 2, 1, 0.5, 0.5])[0]
         body["stream"] = manner not in ("whole", "damaged")
         text = json.dumps(body).encode()
@@ -272,9 +272,12 @@ class Mixed:
 
     async def run(self):
         self.end = time.monotonic() + self.options.seconds
-        clients = [self.client(i) for i in range(self.options.clients)]
-        await asyncio.gather(*clients, self.in_turns(0.5, self.change_adapter), self.in_turns(5, self.reload),
-                             self.in_turns(max(0.2, self.options.seconds / 300), self.look))
+        acts = [self.client(i) for i in range(self.options.clients)]
+        if "adapters" not in self.options.leave_out:
+            acts.append(self.in_turns(0.5, self.change_adapter))
+        if "reloads" not in self.options.leave_out:
+            acts.append(self.in_turns(5, self.reload))
+        await asyncio.gather(*acts, self.in_turns(max(0.2, self.options.seconds / 300), self.look))
 
     # ---- the end -----------------------------------------------------------------------------------------------------
 
@@ -305,7 +308,7 @@ class Mixed:
         if not self.counts["answers"]:
             wrong.append("nothing was answered")
         report = {"clients": self.options.clients, "seconds": self.options.seconds, "counts": dict(self.counts),
-                  "memory_kb": {"second_tenth": early, "last_tenth": late}, "wrong": wrong, "problems": self.problems[:8]}
+                  "memory_kb": [max(self.memory[i * tenth:(i + 1) * tenth] or [0]) for i in range(10)], "wrong": wrong, "problems": self.problems[:8]}
         print(json.dumps(report, indent=1))
         return 1 if wrong else 0
 
@@ -323,6 +326,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--growth", type=float, default=0.05, help="of memory that is allowed; -1: any")
     parser.add_argument("--flags", default="", help="more flags of the server, with spaces between them")
+    parser.add_argument("--leave-out", default="", help="adapters, reloads, models: what does not change")
     parser.add_argument("--log", help="where the server's log goes")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
