@@ -10,6 +10,7 @@ constexpr std::string_view kTag = "<|python_tag|>";
 
 // How many bytes at the end of `text` may be the beginning of `mark`.
 std::size_t pending(std::string_view text, std::string_view mark) {
+  if (mark.empty()) return 0;
   for (std::size_t n = std::min(text.size(), mark.size() - 1); n > 0; --n)
     if (mark.starts_with(text.substr(text.size() - n))) return n;
   return 0;
@@ -57,10 +58,16 @@ bool ToolCallParser::read_outside(Output& output, bool at_end) {
     held_.clear();
     return false;
   }
-  const std::size_t open = held_.find(format_.open);
+  std::size_t open = held_.find(format_.open);
   const bool found = open != std::string::npos;
+  opened_ = format_.open;
+  if (!format_.longer_open.empty())
+    if (const std::size_t longer = held_.find(format_.longer_open); longer < open) {
+      open = longer;
+      opened_ = format_.longer_open;
+    }
   std::size_t shown = found ? open : held_.size();
-  if (!found && !at_end) shown -= pending(held_, format_.open);
+  if (!found && !at_end) shown -= std::max(pending(held_, format_.open), pending(held_, format_.longer_open));
   // Blanks before a call are no content; before the end they are, unless there were calls.
   std::string_view text = std::string_view(held_).substr(0, shown);
   const std::size_t kept = text.find_last_not_of(kToolBlanks) + 1;
@@ -68,7 +75,7 @@ bool ToolCallParser::read_outside(Output& output, bool at_end) {
   if (has_calls() && output.content.empty() && kept == 0) text = {};
   output.content += text;
   if (found) {
-    held_.erase(0, open + format_.open.size());
+    held_.erase(0, open + opened_.size());
     inside_ = true;
     searched_ = 0;
     return true;
@@ -114,7 +121,7 @@ bool ToolCallParser::read_inside(Output& output, bool at_end) {
   if (!at_end) return false;
   std::vector<ToolCall> calls = parse_tool_calls(held_, format_);
   const bool was_told = stream_ && stream_->begun() > 0;
-  if (calls.empty() && !was_told) output.content += std::string(format_.open) + held_;
+  if (calls.empty() && !was_told) output.content += std::string(opened_) + held_;
   add_calls(calls, output);
   held_.clear();
   inside_ = false;

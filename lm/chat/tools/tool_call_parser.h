@@ -44,7 +44,8 @@ class ToolCallParser {
 
   ToolFormat format_;
   std::optional<ToolCallStream> stream_;
-  std::string held_;  // what is not given out yet; where inside_, from behind the opening mark on
+  std::string_view opened_;  // the mark that opened the calls that are read
+  std::string held_;         // what is not given out yet; where inside_, from behind the opening mark on
   bool inside_ = false;
   bool decided_ = false;  // without an opening mark: it is known whether the text is calls
   std::size_t searched_ = 0;

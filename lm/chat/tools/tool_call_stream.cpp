@@ -94,6 +94,15 @@ bool ToolCallStream::read_head(std::string_view text, std::vector<ToolCallPiece>
     if (text[end] == '{' || head.take("[ARGS]")) found = !name->empty();
     head.skip_blanks();
     if (found && head.at == text.size()) return false;
+  } else if (format_.payload == "channel") {
+    constexpr std::string_view kMessage = "<|message|>";
+    const std::size_t message = text.find(kMessage, head.at);
+    if (message == std::string_view::npos) return false;
+    name = std::string(text.substr(head.at, text.find_first_of(" <", head.at) - head.at));
+    head.at = message + kMessage.size();
+    head.skip_blanks();
+    found = !name->empty();
+    if (found && head.at == text.size()) return false;
   }
   if (!found || text[head.at] != '{') {
     // What may still become one is waited for.

@@ -21,7 +21,8 @@ struct ToolCallPiece {
 };
 
 /// Reads calls whose form is known to be right, as a grammar holds them: objects with a name and arguments,
-/// one or a list of them, or NAME[ARGS]{...}. What is written otherwise is not told at all.
+/// one or a list of them, NAME[ARGS]{...}, or NAME...<|message|>{...}. What is written otherwise is not told
+/// at all.
 class ToolCallStream {
  public:
   explicit ToolCallStream(const ToolFormat& format) : format_(format) {}

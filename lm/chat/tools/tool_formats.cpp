@@ -11,6 +11,15 @@ const std::vector<ToolFormat>& tool_formats() {
       {"phi4", "<|tool_call|>", "<|tool_call|>", "<|/tool_call|>", "calls", "arguments"},
       {"llama3", "\"parameters\": dictionary of argument name", "", "", "call", "parameters"},
       {"llama3-tag", "<|python_tag|>", "<|python_tag|>", "", "call", "parameters"},
+      // Whom a message is for stands behind its role, or behind its channel.
+      {"gpt-oss",
+       "<|start|>assistant to=",
+       "to=functions.",
+       "",
+       "channel",
+       "arguments",
+       "<|channel|>commentary to=functions.",
+       {"<|channel|>", "<|constrain|>", "<|message|>"}},
   };
   return kFormats;
 }

@@ -1,6 +1,7 @@
 // ToolFormat: how a family of models writes calls of tools into its text.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,9 +19,12 @@ struct ToolFormat {
   std::string_view open;   ///< begins calls; empty: the whole text is calls, where it begins with {
   std::string_view close;  ///< ends them; empty: the end of the text
   /// Names what stands between the marks: "call", objects with a name and arguments; "calls", a list of them;
-  /// "named", NAME[ARGS]{arguments}; "xml", <function=NAME><parameter=KEY>VALUE</parameter>...</function>.
+  /// "named", NAME[ARGS]{arguments}; "xml", <function=NAME><parameter=KEY>VALUE</parameter>...</function>;
+  /// "channel", NAME, a channel and the kind of content, <|message|>{arguments}.
   std::string_view payload;
-  std::string_view arguments;  ///< the name of the arguments: "arguments" or "parameters"
+  std::string_view arguments;                ///< the name of the arguments: "arguments" or "parameters"
+  std::string_view longer_open{};            ///< `open` with what may stand in front of it and is no content
+  std::array<std::string_view, 3> tokens{};  ///< special tokens within calls
 };
 
 /// The formats that are known, those with the more particular signs first.

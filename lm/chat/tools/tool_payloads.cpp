@@ -129,6 +129,21 @@ std::vector<ToolCall> read_xml_calls(std::string_view text, const ToolFormat& fo
   return calls;
 }
 
+constexpr std::string_view kMessage = "<|message|>";
+
+// NAME<|channel|>commentary json<|message|>{...}: one call, which a token ends that ends the text.
+std::vector<ToolCall> read_channel_call(std::string_view text, const ToolFormat& /*format*/) {
+  const std::string_view name = text.substr(0, text.find_first_of(" <"));
+  const std::size_t begin = text.find(kMessage);
+  if (name.empty() || begin == std::string_view::npos) return {};
+  text = trim(text.substr(begin + kMessage.size()));
+  const std::size_t end = detail::json_end(text, kMostDepth);
+  if (end == std::string_view::npos) return {};
+  const std::optional<Json> arguments = parse_json(text.substr(0, end));
+  if (!arguments || !arguments->is_object()) return {};
+  return {{std::string(name), text_of(*arguments)}};
+}
+
 std::string object_head(std::string_view name, const ToolFormat& format) {
   return fmt::format("{{\"name\": {}, \"{}\": ", name, format.arguments);
 }
@@ -141,6 +156,22 @@ std::optional<detail::ToolCallFrame> object_frame(std::string_view name, const T
 
 std::optional<detail::ToolCallFrame> list_frame(std::string_view name, const ToolFormat& format) {
   return {{fmt::format("{}[{}", format.open, object_head(name, format)), fmt::format("}}]{}", format.close)}};
+}
+
+// As the template writes calls that have been made. The name, given as JSON, has no escapes: letters, digits,
+// _ and - alone.
+std::optional<detail::ToolCallFrame> channel_frame(std::string_view name, const ToolFormat& format) {
+  return {{fmt::format(" {}{}<|channel|>commentary json{}", format.open, name.substr(1, name.size() - 2),
+                       kMessage),
+           ""}};
+}
+
+std::vector<detail::ToolCallsForm> channel_forms(const ToolFormat& /*format*/) {
+  std::vector<detail::ToolCallsForm> forms;
+  for (const char* channel : {" <|constrain|>json", "<|channel|>commentary json",
+                              "<|channel|>commentary <|constrain|>json", " json"})
+    forms.push_back({"", "", channel + std::string(kMessage), "", "", "", false});
+  return forms;
 }
 
 std::optional<detail::ToolCallFrame> no_frame(std::string_view /*name*/, const ToolFormat& /*format*/) {
@@ -178,6 +209,8 @@ constexpr detail::ToolPayload kPayloads[] = {
     {"named", read_named_calls, list_frame, named_forms},
     // <function=NAME><parameter=KEY>VALUE</parameter>...</function>, or as "call"
     {"xml", read_xml_calls, no_frame, no_forms},
+    // NAME<|channel|>commentary json<|message|>{arguments}
+    {"channel", read_channel_call, channel_frame, channel_forms},
 };
 
 }  // namespace

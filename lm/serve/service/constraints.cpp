@@ -166,7 +166,10 @@ const GrammarVocabulary& Constraints::vocabulary() {
   if (vocabulary_) return *vocabulary_;
   // Marks of calls are special tokens in some vocabularies: here they are texts as others.
   std::vector<std::string_view> marks;
-  if (model_.tools) marks = {model_.tools->open, model_.tools->close};
+  if (model_.tools) {
+    marks = {model_.tools->open, model_.tools->close};
+    marks.insert(marks.end(), model_.tools->tokens.begin(), model_.tools->tokens.end());
+  }
   return vocabulary_.emplace(tokenizer_vocabulary(*model_.tokenizer, model_.stop_ids, marks));
 }
 

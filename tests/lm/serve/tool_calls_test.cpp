@@ -48,6 +48,16 @@ const std::vector<Case>& cases() {
        "",
        {{"f", R"({"q":"x; y"})"}, {"g", "{}"}}},
       {"llama3", "<|python_tag|>{\"name\": \"f\", \"parameters\": {}}", "", {{"f", "{}"}}},
+      {"gpt-oss",
+       "Look. <|channel|>commentary to=functions.f <|constrain|>json<|message|>{\"a\": \"<|message|>\"}",
+       "Look.",
+       {{"f", R"({"a":"<|message|>"})"}}},
+      {"gpt-oss", " to=functions.g<|channel|>commentary json<|message|>{}", "", {{"g", "{}"}}},
+      {"gpt-oss",
+       "<|channel|>commentary to=functions.f <|constr",
+       "<|channel|>commentary to=functions.f <|constr",
+       {}},
+      {"gpt-oss", "talk to=functions and <|channel|>", "talk to=functions and <|channel|>", {}},
       {"llama3", "The answer is {4}.", "The answer is {4}.", {}},
       {"llama3", "{not a call}", "{not a call}", {}},
       {"phi4",
@@ -194,7 +204,9 @@ TEST(HeldCalls, TakeWhatFamiliesWrite) {
     std::vector<std::string> texts{frame->before + R"({"a": 1})" + frame->after};
     if (format.payload == "named")
       texts.emplace_back("[TOOL_CALLS]add[ARGS]{\"a\": 1}[TOOL_CALLS]add[ARGS]{}");
-    if (format.payload != "call")
+    if (format.payload == "channel")
+      texts.emplace_back("<|channel|>commentary to=functions.add <|constrain|>json<|message|>{\"a\": [1]}");
+    if (format.payload == "calls" || format.payload == "named")
       texts.emplace_back(std::string(format.open) + R"([{"name": "add", ")" + std::string(format.arguments) +
                          R"(": {}}, {"name": "add", ")" + std::string(format.arguments) + R"(": {"a": 2}}])" +
                          std::string(format.close));
@@ -210,6 +222,44 @@ TEST(HeldCalls, TakeWhatFamiliesWrite) {
   }
 }
 
+// As gpt-oss writes: what it thinks, then a message for a function, which ends the turn.
+TEST(HeldCalls, KnowTheChannelsOfGptOss) {
+  testing::TestServer server;
+  server.model.tools = find_tool_format("{{ '<|start|>assistant to=' }}");
+  ASSERT_TRUE(server.model.tools);
+  EXPECT_EQ(server.model.tools->name, "gpt-oss");
+  std::string said =
+      "<|channel|>analysis<|message|>Ask to=functions.no.<|end|><|start|>assistant<|channel|>commentary "
+      "to=functions.add <|constrain|>json<|message|>{\"a\": 1}";
+  server.engine.reply = [&](const std::string&) { return said; };
+  const auto ask = [&](const std::string& more) {
+    const auto result = server.client().Post(
+        testing::kChat,
+        R"({"messages":[{"role":"user","content":"Hi"}],"max_tokens":300,)" + more +
+            R"("tools":[{"type":"function","function":{"name":"add","parameters":{"type":"object","properties":)"
+            R"({"a":{"type":"integer"}},"required":["a"],"additionalProperties":false}}}]})",
+        testing::kJson);
+    EXPECT_EQ(result->status, 200) << result->body;
+    return serve::Json::parse(result->body)["choices"][0];
+  };
+  for (const char* wrong : {"", "\"", "}", "b"}) {
+    if (*wrong != 0) said = said.substr(0, said.size() - 2) + wrong;  // what cannot be written
+    const serve::Json choice = ask("");
+    EXPECT_EQ(choice["message"]["reasoning_content"], "Ask to=functions.no.") << choice.dump();
+    EXPECT_TRUE(choice["message"]["content"].is_null()) << choice.dump();
+    ASSERT_EQ(choice["message"]["tool_calls"].size(), 1U) << choice.dump();
+    const serve::Json& function = choice["message"]["tool_calls"][0]["function"];
+    EXPECT_EQ(function["name"], "add");
+    EXPECT_TRUE(serve::Json::parse(function["arguments"].get<std::string>())["a"].is_number_integer());
+    EXPECT_EQ(choice["finish_reason"], "tool_calls");
+  }
+  said = "nonsense";
+  const serve::Json demanded = ask(R"("tool_choice":"required",)");
+  EXPECT_EQ(demanded["message"]["tool_calls"][0]["function"]["name"], "add") << demanded.dump();
+  said = "<|channel|>final<|message|>Done.";
+  EXPECT_EQ(ask("")["message"]["content"], "Done.");
+}
+
 // Pieces of calls say what the calls say, however the text is divided.
 TEST(ToolCallStreams, TellWhatTheCallsSay) {
   std::mt19937 random(31);
@@ -219,10 +269,12 @@ TEST(ToolCallStreams, TellWhatTheCallsSay) {
     SCOPED_TRACE(format.name);
     const auto frame = detail::payload_of(format).frame(R"("weather")", format);
     const std::string object = R"({"name": "weather", ")" + std::string(format.arguments) + R"(": )";
-    std::vector<std::string> texts{
-        frame->before + one + frame->after,
-        "Look. " + std::string(format.open) + object + "{}}" + std::string(format.close)};
-    if (format.payload != "call")
+    std::vector<std::string> texts{frame->before + one + frame->after};
+    if (format.payload == "channel")
+      texts.emplace_back("<|channel|>commentary to=functions.weather <|constrain|>json<|message|>" + one);
+    else
+      texts.emplace_back("Look. " + std::string(format.open) + object + "{}}" + std::string(format.close));
+    if (format.payload == "calls" || format.payload == "named")
       texts.push_back(std::string(format.open) + "[" + object + one + "}, " + object + R"({"b": 2}}])" +
                       std::string(format.close));
     if (format.payload == "named")
