@@ -8,6 +8,7 @@
 #include "engine/base/error.h"
 #include "lm/base/atomic_file.h"
 #include "lm/base/json_file.h"
+#include "lm/chat/turns.h"
 
 namespace caldera {
 
@@ -65,12 +66,8 @@ std::string Conversation::take_back() {
 }
 
 bool Conversation::forget_first() {
-  const auto by_user = [](const ordered_json& message) { return is_by(message, "user"); };
-  const auto first = std::find_if(messages_.begin(), messages_.end(), by_user);
-  if (first == messages_.end()) return false;
-  const auto second = std::find_if(first + 1, messages_.end(), by_user);
-  if (second == messages_.end()) return false;
-  messages_.erase(first, second);
+  if (count_old_turns(messages_) == 0) return false;
+  messages_ = without_old_turns(messages_, 1);
   return true;
 }
 

@@ -133,9 +133,9 @@ void read_tools(const Fields& fields, const ServeLimits& limits, ChatRequest& re
 ChatRequest read_chat_request(const Json& body, const ServeLimits& limits) {
   const Fields fields(body);
   std::vector<std::string_view> known = option_fields();
-  known.insert(known.end(),
-               {"messages", "max_completion_tokens", "top_logprobs", "tools", "tool_choice",
-                "parallel_tool_calls", "chat_template_kwargs", "add_generation_prompt", "reasoning_effort"});
+  known.insert(known.end(), {"messages", "max_completion_tokens", "top_logprobs", "tools", "tool_choice",
+                             "parallel_tool_calls", "chat_template_kwargs", "add_generation_prompt",
+                             "reasoning_effort", "truncation"});
   fields.refuse_others(known);
 
   ChatRequest request;
@@ -166,6 +166,10 @@ ChatRequest read_chat_request(const Json& body, const ServeLimits& limits) {
   }
   if (const auto effort = fields.text("reasoning_effort")) request.variables["reasoning_effort"] = *effort;
   request.add_generation_prompt = fields.flag("add_generation_prompt").value_or(true);
+  const std::string truncation = fields.text("truncation").value_or("disabled");
+  if (truncation != "auto" && truncation != "disabled")
+    fields.fail("truncation", "must be auto (old turns go where there is no room for all) or disabled");
+  request.drops_old_turns = truncation == "auto";
   return request;
 }
 

@@ -116,6 +116,8 @@ OllamaRequest read_ollama_chat(const Json& body, const ServeLimits& limits) {
     chat["messages"].push_back(read_ollama_message(Fields((*messages)[i], path + ".")));
   }
   if (const Json* tools = fields.find("tools")) chat["tools"] = *tools;
+  // What is said first goes by default there.
+  if (fields.flag("truncate").value_or(true)) chat["truncation"] = "auto";
   request.asked = read_chat_request(chat, limits);
   return request;
 }

@@ -87,8 +87,8 @@ const std::vector<std::string_view>& option_fields() {
       "presence_penalty", "frequency_penalty", "logit_bias", "seed", "max_tokens", "n", "stop",
       "stop_token_ids", "ignore_eos", "logprobs", "stream", "stream_options", "min_tokens", "dry_multiplier",
       "dry_base", "dry_allowed_length", "dry_penalty_last_n", "dry_sequence_breakers", "xtc_probability",
-      "xtc_threshold", "response_format", "structured_outputs", "guided_json", "guided_regex",
-      "guided_choice", "guided_grammar", "grammar", "json_schema",
+      "xtc_threshold", "truncate_prompt_tokens", "response_format", "structured_outputs", "guided_json",
+      "guided_regex", "guided_choice", "guided_grammar", "grammar", "json_schema",
       // These say who asks, or how the answer is to be billed or kept.
       "user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key",
       "prompt_cache_retention"};
@@ -102,6 +102,8 @@ CompletionOptions read_options(const Fields& fields, const ServeLimits& limits, 
   options.max_tokens = fields.integer("max_tokens", least_tokens, limits.max_tokens);
   options.min_tokens =
       fields.integer("min_tokens", 0, options.max_tokens.value_or(limits.max_tokens)).value_or(0);
+  options.last_tokens = fields.integer("truncate_prompt_tokens", -1, limits.max_tokens);
+  if (options.last_tokens == 0) fields.fail("truncate_prompt_tokens", "must be -1, or 1 or more");
   if (fields.has("dry_sequence_breakers"))
     options.repeat_breakers = fields.texts("dry_sequence_breakers", limits.max_stops, limits.max_stop_bytes);
   options.choices = fields.integer("n", 1, limits.max_choices).value_or(1);

@@ -30,6 +30,9 @@ struct CompletionOptions {
   std::optional<std::vector<std::string>> repeat_breakers;
   std::optional<std::int64_t> max_tokens;
   std::int64_t min_tokens = 0;
+  /// "truncate_prompt_tokens": so many of the prompt's last tokens are taken; -1: as many as there is room
+  /// for.
+  std::optional<std::int64_t> last_tokens;
   std::int64_t choices = 1;  ///< "n"
   std::vector<std::string> stop;
   std::vector<std::int32_t> stop_ids;

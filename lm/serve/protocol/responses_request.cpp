@@ -183,8 +183,6 @@ void refuse_what_is_kept(const Fields& fields) {
     if (fields.has(name))
       fields.fail(name, "refers to what is kept, and this server keeps nothing: send all items in 'input'");
   if (fields.flag("background").value_or(false)) fields.fail("background", "is not supported");
-  if (fields.text("truncation").value_or("disabled") != "disabled")
-    fields.fail("truncation", "must be disabled: nothing is cut in silence");
 }
 
 }  // namespace
@@ -204,8 +202,8 @@ ResponsesRequest read_responses_request(const Json& body, const ServeLimits& lim
   fields.object("stream_options");
 
   Json chat = Json::object();
-  for (const char* same :
-       {"model", "stream", "temperature", "top_p", "parallel_tool_calls", "chat_template_kwargs"})
+  for (const char* same : {"model", "stream", "temperature", "top_p", "parallel_tool_calls",
+                           "chat_template_kwargs", "truncation"})
     if (const Json* value = fields.find(same)) chat[same] = *value;
   for (const char* name : kOfSampling)
     if (const Json* value = fields.find(name)) chat[name] = *value;
@@ -238,6 +236,7 @@ ResponsesRequest read_responses_request(const Json& body, const ServeLimits& lim
   told("text", {{"format", {{"type", "text"}}}});
   told("tool_choice", "auto");
   told("tools", Json::array());
+  told("truncation", "disabled");
   told("user", nullptr);
   request.told["temperature"] = request.chat.options.sampling.temperature;
   request.told["top_p"] = request.chat.options.sampling.top_p;

@@ -37,7 +37,6 @@ Json ResponseWriter::response(const char* status) const {
   result["output"] = output_;
   result["previous_response_id"] = nullptr;
   result["store"] = false;
-  result["truncation"] = "disabled";
   for (const auto& [name, value] : told_.items()) result[name] = value;
   result["usage"] = nullptr;
   return result;

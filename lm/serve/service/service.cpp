@@ -11,6 +11,7 @@
 #include "engine/base/error.h"
 #include "lm/base/json_file.h"
 #include "lm/chat/template/base/chat_template_error.h"
+#include "lm/chat/turns.h"
 
 namespace caldera::serve {
 namespace {
@@ -99,6 +100,51 @@ std::string Service::render(const ChatRequest& request) const {
   }
 }
 
+/// How many tokens there are to be for the answer: what is asked for, a quarter of the context at most.
+std::int64_t Service::room_of(const CompletionOptions& options) const {
+  const std::int64_t most = std::max<std::int64_t>(engine().context() / 4, 1);
+  return std::min(options.max_tokens.value_or(most), most);
+}
+
+/// Leaves out the beginning of a prompt, as the request asks.
+void Service::keep_last(const CompletionOptions& options, std::vector<std::int32_t>& ids) const {
+  if (!options.last_tokens) return;
+  std::int64_t most = *options.last_tokens;
+  if (most < 0) most = std::max<std::int64_t>(engine().context() - room_of(options), 1);
+  if (std::ssize(ids) > most) ids.erase(ids.begin(), ids.end() - most);
+}
+
+/// Where there is no room for the conversation, and the request says so, as few old turns go as will do.
+Service::Rendered Service::prompt_of(const ChatRequest& request) const {
+  const auto rendered = [&](const ChatRequest& one) {
+    Rendered result;
+    result.text = render(one);
+    result.ids = model_.tokenizer->encode(result.text, false);
+    return result;
+  };
+  const std::int64_t most = engine().context() - room_of(request.options);
+  Rendered prompt = rendered(request);
+  std::size_t last = request.drops_old_turns ? count_old_turns(request.messages) : 0;
+  if (std::ssize(prompt.ids) > most && last > 0) {
+    ChatRequest shorter = request;
+    const auto without = [&](std::size_t count) {
+      shorter.messages = without_old_turns(request.messages, count);
+      return rendered(shorter);
+    };
+    std::size_t first = 1;  // the fewest that will do, if any number does, are from here to `last`
+    while (first < last) {
+      const std::size_t middle = first + (last - first) / 2;
+      if (std::ssize(without(middle).ids) <= most)
+        last = middle;
+      else
+        first = middle + 1;
+    }
+    prompt = without(first);
+  }
+  keep_last(request.options, prompt.ids);
+  return prompt;
+}
+
 Json Service::tokenize(const TokenizeRequest& request) const {
   const std::int64_t context = engine().context();
   adapter_of(request.model);
@@ -134,13 +180,13 @@ Json Service::count_tokens(const ChatRequest& request) const {
 
 std::shared_ptr<Job> Service::start(const ChatRequest& request) {
   Engine& engine = this->engine();
-  const std::string text = render(request);
+  Rendered prompt = prompt_of(request);
   JobText first;
-  first.request = make_request(request.options, model_.tokenizer->encode(text, false));
+  first.request = make_request(request.options, std::move(prompt.ids));
   if (!request.tools.is_null()) first.options.tools = model_.tools;
   first.options.streams_calls =
       request.options.stream && constraints_.holds_calls() && request.options.form.is_any();
-  if (model_.split_thinking) first.options.thinking.emplace(text);
+  if (model_.split_thinking) first.options.thinking.emplace(prompt.text);
   first.request.text = text_options(model_.tokenizer, first.options);
   first.request.text.continues_prompt = false;
   std::vector<JobText> texts;
@@ -173,6 +219,7 @@ std::shared_ptr<Job> Service::start(const CompletionRequest& request) {
       ids = std::get<std::vector<std::int32_t>>(prompt);
       check_ids(ids, model_.tokenizer->vocab_size(), "prompt");
     }
+    keep_last(request.options, ids);
     if (request.echo) first.options.echo = model_.tokenizer->decode(ids);
     const bool scores = request.echo && request.options.logprobs;
     if (scores) first.options.scored_prompt = ids;

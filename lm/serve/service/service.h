@@ -80,6 +80,14 @@ class Service {
   /// Throws ApiError 400 where nothing is generated here.
   Engine& engine() const;
   std::string render(const ChatRequest& request) const;
+  /// A prompt as text and as tokens.
+  struct Rendered {
+    std::string text;
+    std::vector<std::int32_t> ids;
+  };
+  Rendered prompt_of(const ChatRequest& request) const;
+  std::int64_t room_of(const CompletionOptions& options) const;
+  void keep_last(const CompletionOptions& options, std::vector<std::int32_t>& ids) const;
   std::vector<std::int32_t> tokens_of(const Prompt& input) const;
   void require_embedder(const std::string& model) const;
   std::vector<std::vector<float>> vectors_of(const std::vector<Prompt>& inputs, Usage& usage,

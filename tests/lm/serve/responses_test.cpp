@@ -156,7 +156,7 @@ TEST(Responses, RefusesByName) {
       {R"({"input":"a","previous_response_id":"resp_1"})", "previous_response_id"},
       {R"({"input":"a","conversation":"c"})", "conversation"},
       {R"({"input":"a","background":true})", "background"},
-      {R"({"input":"a","truncation":"auto"})", "truncation"},
+      {R"({"input":"a","truncation":"always"})", "truncation"},
       {R"({"input":"a","max_output_tokens":0})", "max_output_tokens"},
       {R"({"input":"a","tools":[{"type":"web_search"}]})", "tools[].type"},
       {R"({"input":"a","tools":5})", "tools"},
