@@ -10,9 +10,7 @@
 #include <vector>
 
 #include "engine/device/cpu/simd/micro_ops.h"
-
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)  // as the micro-operations do
-#include <hwy/highway.h>
+#include "tests/support/instruction_sets.h"
 
 namespace caldera::testing {
 namespace {
@@ -48,21 +46,6 @@ double ulps(float got, double want) {
     return got == rounded ? 0 : std::numeric_limits<double>::infinity();
   const int exponent = std::max(std::ilogb(std::fabs(want) == 0 ? 0x1p-126 : want), -126);
   return std::fabs(got - want) / std::ldexp(1.0, exponent - 23);
-}
-
-/// body(name) with each instruction set that the build and this processor have chosen in turn.
-template <class Body>
-void with_each_instruction_set(const Body& body) {
-  const auto choose = [](std::int64_t targets) {
-    hwy::SetSupportedTargetsForTest(targets);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  };
-  const std::int64_t all = hwy::SupportedTargets() & HWY_TARGETS;
-  for (std::int64_t rest = all; rest != 0; rest &= rest - 1) {
-    choose(rest & -rest);
-    body(hwy::TargetName(rest & -rest));
-  }
-  choose(0);
 }
 
 void check_functions(const char* instruction_set) {

@@ -16,6 +16,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "engine/device/cpu/simd/widening-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace caldera::cpu {
 namespace HWY_NAMESPACE {
@@ -74,31 +76,13 @@ class Unit {
       const hn::Rebind<std::int8_t, D> bytes;
       const auto codes = hn::LoadU(bytes, reinterpret_cast<const std::int8_t*>(at_) + j);
       return hn::Mul(hn::ConvertTo(d, hn::PromoteTo(words, codes)), hn::Set(d, scale_));
-    } else if constexpr (kForm == RowForm::bf16) {
-      const hn::RebindToUnsigned<D> words;
-      return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(words, bits(j))));
     } else {
-#if HWY_ARCH_X86 && HWY_TARGET > HWY_AVX2
-      const hn::RebindToUnsigned<D> words;
-      const auto h = hn::PromoteTo(words, bits(j));
-      const auto magnitude = hn::ShiftLeft<13>(hn::And(h, hn::Set(words, 0x7fffU)));
-      const auto sign = hn::ShiftLeft<16>(hn::And(h, hn::Set(words, 0x8000U)));
-      // Reads the exponents as if they had one bias: a power of two then corrects it.
-      const auto number = hn::BitCast(words, hn::Mul(hn::BitCast(d, magnitude), hn::Set(d, 0x1p112F)));
-      const auto special = hn::Or(magnitude, hn::Set(words, 0x7f800000U));
-      const auto is_special = hn::Eq(hn::And(h, hn::Set(words, 0x7c00U)), hn::Set(words, 0x7c00U));
-      return hn::BitCast(d, hn::Or(hn::IfThenElse(is_special, special, number), sign));
-#else
-      return hn::PromoteTo(d, hn::BitCast(hn::Rebind<hwy::float16_t, D>(), bits(j)));
-#endif
+      const auto* halves = reinterpret_cast<const std::uint16_t*>(at_) + j;
+      return kForm == RowForm::bf16 ? widened_bf16(d, halves) : widened_f16(d, halves);
     }
   }
 
  private:
-  HWY_INLINE auto bits(std::int64_t j) const {
-    return hn::LoadU(hn::Rebind<std::uint16_t, D>(), reinterpret_cast<const std::uint16_t*>(at_) + j);
-  }
-
   const std::byte* at_;
   float scale_ = 1;
 };

@@ -7,6 +7,7 @@
 #include "engine/base/error.h"
 #include "engine/device/cpu/host/openblas.h"
 #include "engine/device/cpu/host/parallel.h"
+#include "engine/device/cpu/products/row_dots.h"
 
 namespace caldera::cpu {
 namespace {
@@ -29,6 +30,8 @@ constexpr std::int64_t kGemmRows = 24;
 /// Rows of a thread from which threads share out the rows: each packs all of B. With fewer, OpenBLAS's own
 /// threads share B as well.
 constexpr std::int64_t kGemmRowsOfThread = 96;
+/// Terms of a sum from which it is worth a vector of its own.
+constexpr std::int64_t kLeastDotTerms = 16;
 }  // namespace
 
 PreparedProduct::PreparedProduct(const Plan& plan, const Step& step, const ContractStep& contract,
@@ -208,7 +211,19 @@ void PreparedProduct::arrange(Matrix& x, std::int64_t rows, std::int64_t columns
   }
 }
 
+/// Few rows of A, and sums along both operands' memory: OpenBLAS would pack B, or widen it first.
+bool PreparedProduct::fits_dots(const Segment& segment) const {
+  const Matrix &a = segment.a, &b = segment.b;
+  const bool is_narrow = is_half(a.type) || a.type == DType::f32;
+  return type_ == DType::f32 && is_narrow && find_row_dots(b.type) != nullptr && m_ <= kMostDotRows &&
+         n_ > 1 && segment.k >= kLeastDotTerms && b.row == 1 && a.column == 1;
+}
+
 void PreparedProduct::choose_method(Segment& segment) const {
+  if (fits_dots(segment)) {
+    segment.method = Method::dots;
+    return;
+  }
   if (is_half(segment.a.type) || is_half(segment.b.type)) {
     segment.method = Method::halves;
     return;

@@ -31,6 +31,7 @@ class PreparedProduct {
     gemv,     // OpenBLAS, one row or column
     product,  // our own kernel
     halves,   // A or B is of a 16-bit type: see half_product.h
+    dots,     // few rows of A, and columns of B that are contiguous: see row_dots.h
   };
   /// One matrix operand: the strides of its rows and columns.
   struct Matrix {
@@ -90,6 +91,9 @@ class PreparedProduct {
   void multiply_halves(const RunContext& context, const Segment& segment, std::int64_t matrix,
                        std::int64_t row, std::int64_t rows, float alpha, float* out, std::int64_t out_row,
                        bool add) const;
+  bool fits_dots(const Segment& segment) const;
+  void multiply_dots(const RunContext& context, const Segment& segment, std::int64_t matrix, float alpha,
+                     float* out, std::int64_t out_row, bool add) const;
   void finish(const RunContext& context, const std::byte* product, std::int64_t row, std::int64_t rows) const;
   std::byte* product_in_output(const RunContext& context) const;
   std::int64_t batch_offset(const Matrix& x, std::int64_t index) const;

@@ -10,6 +10,8 @@
 #include "engine/device/cpu/host/scratch.h"
 #include "engine/device/cpu/products/half_product.h"
 #include "engine/device/cpu/products/product_step.h"
+#include "engine/device/cpu/products/row_dots.h"
+#include "engine/device/cpu/simd/micro_ops.h"
 #include "engine/tensor/dispatch.h"
 
 namespace caldera::cpu {
@@ -17,6 +19,11 @@ namespace {
 
 /// Columns from which a row is worth being handed to the epilogue alone, so that tiles do not cross rows.
 constexpr std::int64_t kWideRow = 256;
+
+/// A byte of a matrix that is read once, from the caches or from memory; and columns that one thread computes
+/// at least, so that two do not write to one line.
+constexpr double kNanosecondsOfByte = 0.05;
+constexpr std::int64_t kDotColumns = 16;
 
 enum ScratchUse { kPackA, kPackB, kPackC, kProduct, kEpilogue, kScratchUses };
 
@@ -123,6 +130,38 @@ void PreparedProduct::multiply_halves(const RunContext& context, const Segment& 
                        add);
 }
 
+/// All rows, shared out by columns: a sum is computed by one thread, so its bits do not depend on how many
+/// there are.
+void PreparedProduct::multiply_dots(const RunContext& context, const Segment& segment, std::int64_t matrix,
+                                    float alpha, float* out, std::int64_t out_row, bool add) const {
+  const Matrix &x = segment.a, &y = segment.b;
+  const auto data = [&](const Matrix& of) {
+    return context.buffers[static_cast<std::size_t>(of.buffer)] +
+           batch_offset(of, matrix) * static_cast<std::int64_t>(size_of(of.type));
+  };
+  RowDots work{.m = m_, .n = n_, .k = segment.k, .a = reinterpret_cast<const float*>(data(x)), .a_m = x.row};
+  if (is_half(x.type)) {
+    float* wide = scratch_of<float>(kPackA, m_ * segment.k);
+    const MicroFn cast = find_cast(x.type, DType::f32);
+    for (std::int64_t i = 0; i < m_; ++i) {
+      const std::byte* row = data(x) + i * x.row * static_cast<std::int64_t>(size_of(x.type));
+      cast(wide + i * segment.k, row, row, row, segment.k);
+    }
+    work.a = wide;
+    work.a_m = segment.k;
+  }
+  work.b = data(y);
+  work.b_n = y.column;
+  work.c = out;
+  work.c_m = out_row;
+  work.alpha = alpha;
+  work.add = add;
+  const double bytes = static_cast<double>(n_ * segment.k) * static_cast<double>(size_of(y.type));
+  const RowDotsFn dots = find_row_dots(y.type);
+  const int threads = in_parallel() ? 1 : threads_for(bytes * kNanosecondsOfByte, n_ / kDotColumns);
+  parallel_ranges(n_, threads, [&](std::int64_t begin, std::int64_t end) { dots(work, begin, end); });
+}
+
 /// Rows [row, row + rows) of a matrix of the product, to `out`.
 template <class T>
 void PreparedProduct::multiply(const RunContext& context, std::int64_t matrix, std::int64_t row,
@@ -138,6 +177,11 @@ void PreparedProduct::multiply(const RunContext& context, std::int64_t matrix, s
     T alpha = T(1);
     if (s.scale >= 0) std::memcpy(&alpha, &context.scalars[static_cast<std::size_t>(s.scale)], sizeof(T));
     if constexpr (std::is_same_v<T, float>) {
+      if (s.method == Method::dots) {
+        multiply_dots(context, s, matrix, alpha, out, out_row, add);
+        add = true;
+        continue;
+      }
       if (s.method == Method::halves) {
         multiply_halves(context, s, matrix, row, rows, alpha, out, out_row, add);
         add = true;
@@ -213,8 +257,9 @@ void PreparedProduct::run(const RunContext& context) const {
   if (m_ == 0 || n_ == 0 || batches_ == 0) return;
   // Many matrices or rows: some to each thread, where OpenBLAS finds itself in a parallel region and stays on
   // it. Few or large ones: OpenBLAS's own threads, if the work is worth their waking.
-  const bool blas = std::any_of(segments_.begin(), segments_.end(),
-                                [](const Segment& s) { return s.method != Method::product; });
+  const bool blas = std::any_of(segments_.begin(), segments_.end(), [](const Segment& s) {
+    return s.method != Method::product && s.method != Method::dots;
+  });
   const bool spread = !blas || shares_rows_ || m_ * n_ * k_ < kLargeProduct;
   const std::int64_t tasks = batches_ * row_blocks_;
   const int threads = spread ? threads_for(nanoseconds_, tasks) : 1;

@@ -1,0 +1,35 @@
+// Products of a few rows with a matrix whose rows lie along the sum: a token's with a linear layer's weights,
+// which are read once, as fast as memory gives them.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/tensor/dtype.h"
+
+namespace caldera::cpu {
+
+/// C[m, n] = alpha * sum_k A[m, k] B[n, k] in f32, or that added to C. Unit stride along k in A and B, along
+/// n in C; rows are a_m, b_n (elements) and c_m apart. A is f32, B of the type. What C held is not read
+/// unless it is added to.
+struct RowDots {
+  std::int64_t m = 0, n = 0, k = 0;
+  const float* a = nullptr;
+  std::int64_t a_m = 0;
+  const void* b = nullptr;
+  std::int64_t b_n = 0;
+  float* c = nullptr;
+  std::int64_t c_m = 0;
+  float alpha = 1;
+  bool add = false;
+};
+
+/// Rows of A up to which this is faster than a product that packs its operands.
+inline constexpr std::int64_t kMostDotRows = 8;
+
+/// Computes columns [begin, end) of C. A sum is the same whatever the other rows and columns are.
+using RowDotsFn = void (*)(const RowDots& dots, std::int64_t begin, std::int64_t end);
+
+/// Finds the function for a B in f32, f16 or bf16; nullptr for other types.
+RowDotsFn find_row_dots(DType type);
+
+}  // namespace caldera::cpu
