@@ -48,8 +48,8 @@ TokenStep::TokenStep(CausalLM& model, bool choose)
     const std::size_t numbers = 1 + 2 * windows_.size();
     KVCache cache = cache_->traced(windows_, arguments.subspan(1, numbers), arguments.subspan(1 + numbers));
     const LazyTensor hidden = model_.hidden_states(arguments[0], &cache);
-    std::vector<LazyTensor> results = cache.give_buffers();
-    results.push_back(logits_or_choice(model_, hidden, choose_));
+    std::vector<LazyTensor> results = constants(cache.give_buffers());
+    results.push_back(stop_gradient(logits_or_choice(model_, hidden, choose_)));
     return results;
   };
   step_ = traced_step(traced, 2 + 2 * windows_.size(),

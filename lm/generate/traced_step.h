@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/jit/compiled.h"
+#include "ops/core/creation.h"
 
 namespace caldera {
 
@@ -15,6 +16,12 @@ inline VectorFunction traced_step(VectorFunction function, std::size_t front, st
   CompiledOptions options;
   for (std::size_t i = 0; i < buffers; ++i) options.donate.push_back(front + i);
   return compiled(std::move(function), std::move(options));
+}
+
+/// Returns tensors that do not remember what they came from: nobody differentiates a step.
+inline std::vector<LazyTensor> constants(std::vector<LazyTensor> tensors) {
+  for (LazyTensor& tensor : tensors) tensor = stop_gradient(tensor);
+  return tensors;
 }
 
 /// Calls it with the cache's buffers behind `arguments`. After an error the cache has its buffers again.

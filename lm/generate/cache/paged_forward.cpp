@@ -216,8 +216,8 @@ LazyTensor PagedForward::feed_tokens(std::span<const PagedRow> rows, std::int64_
     const auto traced = [this, shapes, choose](std::span<const LazyTensor> arguments) {
       PagedKVCache cache = cache_.traced(shapes, arguments[1], arguments.subspan(2));
       const LazyTensor hidden = model_.hidden_states(arguments[0], &cache);
-      std::vector<LazyTensor> results = cache.give_buffers();
-      results.push_back(logits_or_choices(model_, as_rows(hidden), choose));
+      std::vector<LazyTensor> results = constants(cache.give_buffers());
+      results.push_back(stop_gradient(logits_or_choices(model_, as_rows(hidden), choose)));
       return results;
     };
     step = traced_step(traced, 2, cache_.state().size());

@@ -16,6 +16,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "engine/device/cpu/simd/lane_sums-inl.h"
 #include "engine/device/cpu/simd/widening-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -86,36 +87,6 @@ class Unit {
   const std::byte* at_;
   float scale_ = 1;
 };
-
-/// to[i] = the lanes of the i-th vector, added up.
-#if HWY_TARGET == HWY_SCALAR
-template <class D, class V>
-HWY_INLINE void store_sums(D, const V (&sums)[kKeysTogether], float* to) {
-  for (int i = 0; i < kKeysTogether; ++i) to[i] = hn::GetLane(sums[i]);
-}
-#else
-template <class D, class V>
-HWY_INLINE auto folded(D d, V v) {
-  if constexpr (lanes_of(d) == 4) {
-    return v;
-  } else {
-    const hn::Half<D> half;
-    return folded(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
-  }
-}
-template <class D, class V>
-HWY_INLINE void store_sums(D d, const V (&sums)[kKeysTogether], float* to) {
-  static_assert(kKeysTogether == 4);
-  const hn::Repartition<std::uint64_t, D> pairs;
-  const auto of_two = [&](V a, V b) HWY_ATTR {
-    return hn::BitCast(pairs, hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b)));
-  };
-  const auto first = of_two(sums[0], sums[1]), second = of_two(sums[2], sums[3]);
-  const auto low = hn::InterleaveLower(pairs, first, second);
-  const auto high = hn::InterleaveUpper(pairs, first, second);
-  hn::StoreU(folded(d, hn::Add(hn::BitCast(d, low), hn::BitCast(d, high))), hn::CappedTag<float, 4>(), to);
-}
-#endif
 
 template <class D, RowForm kForm, int kQueries>
 HWY_INLINE void dots_of_four(const float* q, std::int64_t q_row, const std::byte* const* rows,

@@ -1,8 +1,8 @@
 #include "engine/device/cpu/products/row_dots.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <type_traits>
-
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "engine/device/cpu/products/row_dots.cpp"
@@ -10,6 +10,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "engine/device/cpu/simd/lane_sums-inl.h"
 #include "engine/device/cpu/simd/widening-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -29,6 +30,9 @@ constexpr std::int64_t kLine = 64;
 constexpr int kChains = 4;
 /// Rows of A whose dots with a row of B are in registers together.
 constexpr int kTogether = HWY_TARGET <= HWY_AVX3 ? 4 : 2;
+
+/// Rows of B whose sums of lanes are made together.
+constexpr int kRowsOfB = 4;
 
 /// Numbers of B in memory.
 template <DType type>
@@ -53,49 +57,84 @@ struct Numbers {
   }
 };
 
-/// One row of B times kRows rows of A.
+/// Vectors of one row of B times kRows rows of A; the sums of their lanes, and what is behind the last whole
+/// vector, make the dots.
 template <DType type, int kRows>
 HWY_INLINE void dot_row(const RowDots& work, const float* a, const typename Numbers<type>::Stored* b,
-                        float* c) {
+                        V (&totals)[kRows]) {
   const D d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   V sums[kRows][kChains];
+#pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 4
     for (int u = 0; u < kChains; ++u) sums[r][u] = hn::Zero(d);
   std::int64_t p = 0;
   for (; p + kChains * lanes <= work.k; p += kChains * lanes) {
     const auto* next = reinterpret_cast<const std::byte*>(b + p) + kBytesAhead;
     const auto bytes = kChains * lanes * static_cast<std::int64_t>(sizeof(*b));
+#pragma GCC unroll 4
     for (std::int64_t at = 0; at < bytes; at += kLine) __builtin_prefetch(next + at, 0, 2);
+#pragma GCC unroll 4
     for (int u = 0; u < kChains; ++u) {
       const V y = Numbers<type>::load(b + p + u * lanes);
+#pragma GCC unroll 4
       for (int r = 0; r < kRows; ++r)
         sums[r][u] = hn::MulAdd(y, hn::LoadU(d, a + r * work.a_m + p + u * lanes), sums[r][u]);
     }
   }
   for (; p + lanes <= work.k; p += lanes) {
     const V y = Numbers<type>::load(b + p);
+#pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r)
       sums[r][0] = hn::MulAdd(y, hn::LoadU(d, a + r * work.a_m + p), sums[r][0]);
   }
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r)
+    totals[r] = hn::Add(hn::Add(sums[r][0], sums[r][1]), hn::Add(sums[r][2], sums[r][3]));
+}
+
+/// Up to four rows of B, one after the other in memory's order, times kRows rows of A.
+template <DType type, int kRows>
+HWY_INLINE void dot_rows(const RowDots& work, std::int64_t i, std::int64_t j, std::int64_t count) {
+  const D d;
+  const auto whole =
+      work.k / static_cast<std::int64_t>(hn::Lanes(d)) * static_cast<std::int64_t>(hn::Lanes(d));
+  const float* a = work.a + i * work.a_m;
+  const auto* b = static_cast<const typename Numbers<type>::Stored*>(work.b) + j * work.b_n;
+  V totals[kRows][kRowsOfB];
+  for (int t = 0; t < kRowsOfB; ++t) {
+    if (t >= count) {
+#pragma GCC unroll 4
+      for (int r = 0; r < kRows; ++r) totals[r][t] = hn::Zero(d);
+      continue;
+    }
+    V of_row[kRows];
+    dot_row<type, kRows>(work, a, b + t * work.b_n, of_row);
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) totals[r][t] = of_row[r];
+  }
+#pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r) {
-    const V all = hn::Add(hn::Add(sums[r][0], sums[r][1]), hn::Add(sums[r][2], sums[r][3]));
-    float sum = hn::GetLane(hn::SumOfLanes(d, all));
-    for (std::int64_t q = p; q < work.k; ++q) sum += a[r * work.a_m + q] * Numbers<type>::one(b[q]);
-    float& to = c[r * work.c_m];
-    to = work.add ? work.alpha * sum + to : work.alpha * sum;
+    float sums[kRowsOfB];
+    store_sums(d, totals[r], sums);
+    float* c = work.c + (i + r) * work.c_m + j;
+    for (std::int64_t t = 0; t < count; ++t) {
+      float sum = sums[t];
+      for (std::int64_t q = whole; q < work.k; ++q)
+        sum += a[r * work.a_m + q] * Numbers<type>::one(b[t * work.b_n + q]);
+      c[t] = work.add ? work.alpha * sum + c[t] : work.alpha * sum;
+    }
   }
 }
 
 template <DType type>
 void row_dots_of(const RowDots& work, std::int64_t begin, std::int64_t end) {
-  const auto* b = static_cast<const typename Numbers<type>::Stored*>(work.b);
-  for (std::int64_t j = begin; j < end; ++j) {
-    const auto* row = b + j * work.b_n;
+  for (std::int64_t j = begin; j < end; j += kRowsOfB) {
+    const std::int64_t count = std::min<std::int64_t>(kRowsOfB, end - j);
     std::int64_t i = 0;
-    for (; i + kTogether <= work.m; i += kTogether)
-      dot_row<type, kTogether>(work, work.a + i * work.a_m, row, work.c + i * work.c_m + j);
-    for (; i < work.m; ++i) dot_row<type, 1>(work, work.a + i * work.a_m, row, work.c + i * work.c_m + j);
+    for (; i + kTogether <= work.m; i += kTogether) dot_rows<type, kTogether>(work, i, j, count);
+    for (; i < work.m; ++i) dot_rows<type, 1>(work, i, j, count);
   }
 }
 
