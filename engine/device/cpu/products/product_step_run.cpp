@@ -20,11 +20,6 @@ namespace {
 /// Columns from which a row is worth being handed to the epilogue alone, so that tiles do not cross rows.
 constexpr std::int64_t kWideRow = 256;
 
-/// A byte of a matrix that is read once, from the caches or from memory; and columns that one thread computes
-/// at least, so that two do not write to one line.
-constexpr double kNanosecondsOfByte = 0.05;
-constexpr std::int64_t kDotColumns = 16;
-
 enum ScratchUse { kPackA, kPackB, kPackC, kProduct, kEpilogue, kScratchUses };
 
 Scratch& scratch(ScratchUse use) {
@@ -158,7 +153,8 @@ void PreparedProduct::multiply_dots(const RunContext& context, const Segment& se
   work.add = add;
   const double bytes = static_cast<double>(n_ * segment.k) * static_cast<double>(size_of(y.type));
   const RowDotsFn dots = find_row_dots(y.type);
-  const int threads = in_parallel() ? 1 : threads_for(bytes * kNanosecondsOfByte, n_ / kDotColumns);
+  const int threads =
+      in_parallel() ? 1 : threads_for(bytes * kNanosecondsOfDotByte, n_ / kDotColumnsOfThread);
   parallel_ranges(n_, threads, [&](std::int64_t begin, std::int64_t end) { dots(work, begin, end); });
 }
 

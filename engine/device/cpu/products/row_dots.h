@@ -26,6 +26,11 @@ struct RowDots {
 /// Rows of A up to which this is faster than a product that packs its operands.
 inline constexpr std::int64_t kMostDotRows = 8;
 
+/// A byte of a matrix that is read once, from the caches or from memory; and columns that a thread computes
+/// at least, so that two do not write to one line.
+inline constexpr double kNanosecondsOfDotByte = 0.05;
+inline constexpr std::int64_t kDotColumnsOfThread = 16;
+
 /// Computes columns [begin, end) of C. A sum is the same whatever the other rows and columns are.
 using RowDotsFn = void (*)(const RowDots& dots, std::int64_t begin, std::int64_t end);
 

@@ -8,6 +8,7 @@
 #include "engine/device/cpu/host/parallel.h"
 #include "engine/device/cpu/host/scratch.h"
 #include "engine/device/cpu/products/matrix.h"
+#include "engine/device/cpu/products/row_dots.h"
 #include "engine/device/cpu/quantized/integer_ops.h"
 #include "engine/device/cpu/simd/micro_ops.h"
 #include "engine/tensor/interleaved_rows.h"
@@ -188,6 +189,26 @@ void PreparedQuantized::multiply_few(const RunContext& context, const Run& run, 
   });
 }
 
+/// A few rows of x times weights of 16 bits, which are widened in registers.
+void PreparedQuantized::multiply_halves(const RunContext& context, const Run& run, const float* x,
+                                        std::int64_t x_row, float* out) const {
+  const DType type = parts_[0].type;
+  const std::int64_t row_bytes = what_.columns * static_cast<std::int64_t>(size_of(type));
+  const RowDots work{.m = run.count,
+                     .n = what_.rows,
+                     .k = what_.columns,
+                     .a = x,
+                     .a_m = x_row,
+                     .b = bytes(context, parts_[0]) + run.matrix * what_.rows * row_bytes,
+                     .b_n = what_.columns,
+                     .c = out,
+                     .c_m = out_row_};
+  const double time = static_cast<double>(what_.rows * row_bytes) * kNanosecondsOfDotByte;
+  const RowDotsFn dots = find_row_dots(type);
+  const int threads = in_parallel() ? 1 : threads_for(time, what_.rows / kDotColumnsOfThread);
+  parallel_ranges(what_.rows, threads, [&](std::int64_t begin, std::int64_t end) { dots(work, begin, end); });
+}
+
 /// Many rows of x: panels of whole rows of the matrix, some to each thread.
 void PreparedQuantized::multiply_panels(const RunContext& context, const Run& run, const float* x,
                                         std::int64_t x_row, float* out) const {
@@ -344,6 +365,8 @@ void PreparedQuantized::multiply(const RunContext& context, const Run& run) cons
     multiply_across(context, run, x, x_row, out);
   else if (what_.rounds())
     multiply_integers(context, run, x, x_row, out);
+  else if (is_half(parts_[0].type) && run.count <= kMostDotRows)
+    multiply_halves(context, run, x, x_row, out);
   else if (run.count <= kFewRows)
     multiply_few(context, run, x, x_row, out);
   else

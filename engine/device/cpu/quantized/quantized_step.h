@@ -42,6 +42,8 @@ class PreparedQuantized {
   std::vector<Run> runs(const RunContext& context) const;
   void take(const RunContext& context) const;
   void multiply(const RunContext& context, const Run& run) const;
+  void multiply_halves(const RunContext& context, const Run& run, const float* x, std::int64_t x_row,
+                       float* out) const;
   void multiply_few(const RunContext& context, const Run& run, const float* x, std::int64_t x_row,
                     float* out) const;
   void multiply_panels(const RunContext& context, const Run& run, const float* x, std::int64_t x_row,
