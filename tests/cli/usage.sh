@@ -104,3 +104,8 @@ export CALDERA_MEMORY_LIMIT=64MiB
 expect_exit 0 "$CALDERA_BIN" devices --json
 unset CALDERA_MEMORY_LIMIT
 grep -q '"limit_bytes":67108864' "$work/stdout" || fail "devices --json does not tell the limit"
+
+# The page of the command line says what --help says. (A build without the server has other flags.)
+if command -v python3 >/dev/null && ! "$CALDERA_BIN" serve --help | grep -q 'not in this build'; then
+  expect_exit 0 python3 cmake/command_line.py --check "$CALDERA_BIN"
+fi
