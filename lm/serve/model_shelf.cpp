@@ -85,12 +85,20 @@ std::shared_ptr<Service> ModelShelf::find(const std::string& name) {
   lock.unlock();
   std::shared_ptr<LoadedModel> model;
   std::string problem, identity;
-  try {
-    identity = identity_of(entry);
-    note(fmt::format("opening {} ({})", entry.name, entry.path.string()));
-    model = std::make_shared<LoadedModel>(entry.path, options_of(entry, false));
-  } catch (const std::exception& error) {
-    problem = error.what();
+  bool again = true;
+  while (std::exchange(again, false)) {
+    try {
+      identity = identity_of(entry);
+      note(fmt::format("opening {} ({})", entry.name, entry.path.string()));
+      model = std::make_shared<LoadedModel>(entry.path, options_of(entry, false));
+    } catch (const OutOfMemoryError& error) {
+      problem = error.what();
+      lock.lock();
+      again = close_oldest(lock);
+      lock.unlock();
+    } catch (const std::exception& error) {
+      problem = error.what();
+    }
   }
   lock.lock();
   entry.opening = false;
@@ -104,26 +112,33 @@ std::shared_ptr<Service> ModelShelf::find(const std::string& name) {
   return service_of(entry.model);
 }
 
-/// Closes models that nobody uses until there is room for one more. The first stays: adapters are its own.
+/// Closes models that nobody uses until there is room for one more.
 void ModelShelf::make_room(std::unique_lock<std::mutex>& lock) {
   for (;;) {
     const auto open =
         std::ranges::count_if(entries_, [](const Entry& e) { return e.model != nullptr || e.opening; });
     if (most_ == 0 || static_cast<std::size_t>(open) < most_) return;
-    Entry* oldest = nullptr;
-    for (std::size_t i = 1; i < entries_.size(); ++i) {
-      Entry& entry = entries_[i];
-      if (entry.model == nullptr || entry.model.use_count() > 1) continue;
-      if (oldest == nullptr || entry.used < oldest->used) oldest = &entry;
-    }
-    if (oldest == nullptr) throw unavailable("as many models as there may be are at work; try again later");
-    note(fmt::format("closing {}", oldest->name));
-    std::shared_ptr<LoadedModel> closed = std::exchange(oldest->model, nullptr);
-    lock.unlock();
-    // Its memory is given back before another one takes some.
-    close(std::move(closed));
-    lock.lock();
+    if (!close_oldest(lock)) throw unavailable("as many models as there may be are at work; try again later");
   }
+}
+
+/// Closes the model that was not used for longest, of those that nobody uses; false where there is none. The
+/// first stays: adapters are its own.
+bool ModelShelf::close_oldest(std::unique_lock<std::mutex>& lock) {
+  Entry* oldest = nullptr;
+  for (std::size_t i = 1; i < entries_.size(); ++i) {
+    Entry& entry = entries_[i];
+    if (entry.model == nullptr || entry.model.use_count() > 1) continue;
+    if (oldest == nullptr || entry.used < oldest->used) oldest = &entry;
+  }
+  if (oldest == nullptr) return false;
+  note(fmt::format("closing {}", oldest->name));
+  std::shared_ptr<LoadedModel> closed = std::exchange(oldest->model, nullptr);
+  lock.unlock();
+  // Its memory is given back before another one takes some.
+  close(std::move(closed));
+  lock.lock();
+  return true;
 }
 
 std::string ModelShelf::identity_of(const Entry& entry) const { return file_identity(entry.path); }

@@ -23,8 +23,9 @@ class ModelShelf : public ServiceSource {
   using Names = std::vector<std::pair<std::string, std::filesystem::path>>;
 
   /// Opens the first model. Of the others each is opened when it is asked for, and where more than `most` are
-  /// open (0: any number), the one that was not used for longest is closed, unless it is at work. `log`: told
-  /// of that. Throws as LoadedModel, ValueError for a name that is there twice.
+  /// open (0: any number), or there is no memory for one more, the one that was not used for longest is
+  /// closed, unless it is at work. `log`: told of that. Throws as LoadedModel, ValueError for a name that is
+  /// there twice.
   ModelShelf(const Names& models, ModelServerOptions options, std::size_t most);
 
   std::shared_ptr<Service> find(const std::string& name) override;
@@ -52,6 +53,7 @@ class ModelShelf : public ServiceSource {
 
   ModelServerOptions options_of(const Entry& entry, bool is_first) const;
   void make_room(std::unique_lock<std::mutex>& lock);
+  bool close_oldest(std::unique_lock<std::mutex>& lock);
   void note(const std::string& line) const;
   std::string identity_of(const Entry& entry) const;
   void reopen(std::size_t index, std::vector<std::string>& told);

@@ -81,6 +81,17 @@ PYTHON
 python3 "$work/reload.py" "$url" "$server" "$work/server.log" "$work/keys.json" "$work/base" || fail "$(cat "$work/server.log")"
 for line in 'opening third' 'closing second'; do grep -q "$line" "$work/server.log" || fail "$(cat "$work/server.log")"; done
 stop_server
+# Within a limit of memory that two of these fit in, the one that was not used for longest makes room.
+cat >"$work/turns.py" <<'PYTHON'
+import json, sys, urllib.request
+for model in ("first", "second", "third", "first", "second"):
+    body = json.dumps({"model": model, "prompt": "1 plus", "max_tokens": 3}).encode()
+    assert urllib.request.urlopen(urllib.request.Request(sys.argv[1] + "/v1/completions", body), timeout=60).status == 200, model
+PYTHON
+start_server --model "second=$work/second" --model "third=$work/third" --memory-limit 5MiB
+python3 "$work/turns.py" "$url" || fail "$(cat "$work/server.log")"
+for line in 'closing second' 'closing third'; do grep -q "$line" "$work/server.log" || fail "$(cat "$work/server.log")"; done
+stop_server
 unset model
 
 # A prompt is computed once, though the server begins again; what is damaged is computed again.
