@@ -53,6 +53,31 @@ const messages = [{role: "user", content: "Hello"}];
   await assert.rejects(client.messages.create({model, messages, max_tokens: 0}), Anthropic.BadRequestError);
   const stranger = new Anthropic({baseURL: process.argv[2], apiKey: "x", maxRetries: 0});
   await assert.rejects(stranger.messages.create({model, messages, max_tokens: 1}), Anthropic.AuthenticationError);
+  // What streams say is what whole answers say, whatever is asked for: 20 calls.
+  for (const options of [{}, {system: "S"}, {system: [{type: "text", text: "S"}]}, {top_k: 1}, {top_p: 0.5}, {stop_sequences: ["e", "a"]},
+                         {metadata: {user_id: "u"}}, {tools, tool_choice: {type: "none"}}, {max_tokens: 3},
+                         {messages: [...messages, {role: "assistant", content: "a"}, {role: "user", content: [{type: "text", text: "b"}]}]}]) {
+    const asked = {model, messages, max_tokens: 20, temperature: 0, ...options};
+    const one = await client.messages.create(asked);
+    const same = await client.messages.stream(asked).finalMessage();
+    assert.deepEqual(same.content, one.content, JSON.stringify(options));
+    assert.equal(same.stop_reason, one.stop_reason);
+    assert.equal(same.usage.output_tokens, one.usage.output_tokens);
+  }
+  // A loop of 20 tools over ten turns, whose results go back, whole and as streams by turns.
+  const many = Array.from({length: 20}, (_, i) => ({name: `tool_${i}`, description: "does it", input_schema: {type: "object",
+    properties: {a: {type: "integer", minimum: 0, maximum: 9}}, required: ["a"], additionalProperties: false}}));
+  const said = [...messages];
+  for (let turn = 0; turn < 10; ++turn) {
+    const asked = {model, messages: said, tools: many, tool_choice: {type: "any"}, max_tokens: 150, temperature: 1};
+    const message = turn % 2 ? await client.messages.stream(asked).finalMessage() : await client.messages.create(asked);
+    assert.equal(message.stop_reason, "tool_use");
+    const call = message.content.find(block => block.type === "tool_use");
+    assert.match(call.name, /^tool_1?[0-9]$/);
+    assert.ok(Number.isInteger(call.input.a) && call.input.a >= 0 && call.input.a <= 9);
+    said.push({role: "assistant", content: message.content},
+              {role: "user", content: [{type: "tool_result", tool_use_id: call.id, content: `r${turn}`}]});
+  }
 })().catch(error => { console.error(error); process.exit(1); });
 JAVASCRIPT
 node "$work/talk.cjs" "$url" || fail "$(cat "$work/server.log")"

@@ -69,6 +69,40 @@ const messages = [{role: "user", content: "Hello"}];
   await assert.rejects(other.models.list(), OpenAI.AuthenticationError);
   const broken = await client.chat.completions.create({model, messages, stream: true});
   for await (const chunk of broken) if (chunk.choices[0].delta.content) break;  // leaves in the middle
+  // What streams say is what whole answers say, whatever is asked for: 30 calls.
+  for (const options of [{}, {stop: ["e", "a"]}, {n: 2}, {logprobs: true, top_logprobs: 2}, {logit_bias: {101: -100}}, {presence_penalty: 1},
+                         {frequency_penalty: 1}, {top_p: 0.5}, {max_completion_tokens: 5}, {user: "u", metadata: {a: "b"}, store: false},
+                         {response_format: {type: "json_object"}}, {reasoning_effort: "low"}, {tools, tool_choice: "none"},
+                         {messages: [{role: "system", content: "S"}, {role: "user", content: [{type: "text", text: "Hi"}]}]},
+                         {messages: [...messages, {role: "assistant", content: "a"}, {role: "user", content: "b"}]}]) {
+    const asked = {model, messages, max_tokens: 20, temperature: 0, seed: 1, ...options};
+    const one = await client.chat.completions.create(asked);
+    const texts = one.choices.map(() => "");
+    const ends = one.choices.map(() => null);
+    for await (const chunk of await client.chat.completions.create({...asked, stream: true}))
+      for (const choice of chunk.choices) {
+        texts[choice.index] += choice.delta?.content ?? "";
+        ends[choice.index] = choice.finish_reason ?? ends[choice.index];
+      }
+    assert.deepEqual(texts, one.choices.map(choice => choice.message.content ?? ""), JSON.stringify(options));
+    assert.deepEqual(ends, one.choices.map(choice => choice.finish_reason), JSON.stringify(options));
+  }
+  // A loop of 20 tools over ten turns, whose results go back, whole and as streams by turns.
+  const many = Array.from({length: 20}, (_, i) => ({type: "function", function: {name: `tool_${i}`, parameters: {type: "object",
+    properties: {a: {type: "integer", minimum: 0, maximum: 9}}, required: ["a"], additionalProperties: false}}}));
+  const said = [...messages];
+  for (let turn = 0; turn < 10; ++turn) {
+    const asked = {model, messages: said, tools: many, tool_choice: "required", max_tokens: 150, seed: turn, temperature: 1};
+    const {message, finish_reason} = (turn % 2 ? await client.chat.completions.stream(asked).finalChatCompletion()
+                                               : await client.chat.completions.create(asked)).choices[0];
+    assert.equal(finish_reason, "tool_calls");
+    const call = message.tool_calls[0];
+    assert.match(call.function.name, /^tool_1?[0-9]$/);
+    const {a} = JSON.parse(call.function.arguments);
+    assert.ok(Number.isInteger(a) && a >= 0 && a <= 9);
+    said.push({role: "assistant", content: null, tool_calls: [{id: call.id, type: "function", function: call.function}]},
+              {role: "tool", tool_call_id: call.id, content: `r${turn}`});
+  }
 })().catch(error => { console.error(error); process.exit(1); });
 JAVASCRIPT
 node "$work/talk.cjs" "$url" || fail "$(cat "$work/server.log")"
