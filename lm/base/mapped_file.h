@@ -3,11 +3,13 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <memory>
 #include <span>
 
 namespace caldera::detail {
 
-/// A whole regular file, mapped read-only. A const object may be used from several threads.
+/// A whole regular file, mapped. What is written into the mapping is this process's own, and never reaches
+/// the file. A const object may be used from several threads.
 ///
 /// The mapping trusts the file system in one point: a file that another process truncates later faults on
 /// access.
@@ -15,18 +17,18 @@ class MappedFile {
  public:
   /// Throws FileError for what is missing, unreadable, a folder, or another thing than a regular file.
   explicit MappedFile(const std::filesystem::path& path);
-  ~MappedFile();
-  MappedFile(MappedFile&& other) noexcept;
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
-  MappedFile& operator=(MappedFile&&) = delete;
 
-  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  std::span<const std::byte> bytes() const;
 
  private:
-  const std::byte* data_ = nullptr;
-  std::size_t size_ = 0;
+  friend std::shared_ptr<std::byte> keep_mapped(std::span<const std::byte> bytes);
+  class Mapping;
+  std::shared_ptr<Mapping> mapping_;
 };
+
+/// Returns the address of bytes that lie in a MappedFile; they stay mapped for as long as somebody holds it,
+/// and may be written to. Null for others. Thread-safe.
+std::shared_ptr<std::byte> keep_mapped(std::span<const std::byte> bytes);
 
 /// Tells the system that mapped bytes have been read and need not stay in this process's memory: a copy of a
 /// file's tensors then costs their own size, not twice that. They can be read again at any time.

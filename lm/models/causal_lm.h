@@ -38,9 +38,13 @@ enum class LayersAsScan : std::uint8_t {
 enum class HalfWeights : std::uint8_t {
   converted,  ///< f32: they can be trained and changed
   as_stored,  ///< they take half the memory, are widened by the products that read them, and are frozen
+  /// So, and all weights that the CPU takes as they are stay in the mapped files, which nobody may write to:
+  /// a model of any size is there at once, and programs share what they read. Its tokens take a little
+  /// longer, as files are in small pages.
+  mapped,
 };
-/// Says which suits a model that is run and not trained. It stays as stored on the CPU, where reading weights
-/// is most of what a token takes; other devices compute in 16 bits where they are asked to.
+/// Says which suits a model that is run and not trained: `mapped` on the CPU, where reading weights is most
+/// of what a token takes; other devices compute in 16 bits where they are asked to.
 HalfWeights halves_for_inference(Device device);
 
 /// A family derives from it and says how ids become hidden states and those become logits. Parameter names

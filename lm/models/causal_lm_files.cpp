@@ -53,11 +53,12 @@ bool is_bias_of_zeros(const ModelFiles& files, const std::string& name) {
 
 void load(const StoredWeight& stored, const Place& place, DType dtype, HalfWeights halves, Device device) {
   Weight& weight = *place.weight;
+  const WeightTarget target(device, halves == HalfWeights::mapped);
   if (place.takes_quantized) {
-    std::optional<QuantizedTensor> quantized = stored.read_quantized(device);
+    std::optional<QuantizedTensor> quantized = stored.read_quantized(target);
     // In 16 bits the model's own products take the matrix.
-    if (!quantized && halves == HalfWeights::as_stored && dtype == DType::f32)
-      quantized = stored.read_halves(device, false);
+    if (!quantized && halves != HalfWeights::converted && dtype == DType::f32)
+      quantized = stored.read_halves(target, false);
     if (quantized) {
       weight = {.tensor = {}, .trainable = false, .quantized = *std::move(quantized)};
       return;
@@ -65,13 +66,13 @@ void load(const StoredWeight& stored, const Place& place, DType dtype, HalfWeigh
   }
   weight.quantized = {};
   weight.tensor = {};  // first the old value goes, then the new one comes
-  weight.tensor = stored.read(dtype, device);
+  weight.tensor = stored.read(dtype, target);
 }
 
 }  // namespace
 
 HalfWeights halves_for_inference(Device device) {
-  return device.kind == DeviceKind::cpu ? HalfWeights::as_stored : HalfWeights::converted;
+  return device.kind == DeviceKind::cpu ? HalfWeights::mapped : HalfWeights::converted;
 }
 
 void CausalLM::load_weights(const std::filesystem::path& path, DType dtype, HalfWeights halves) {

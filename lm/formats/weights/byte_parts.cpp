@@ -1,8 +1,41 @@
 #include "lm/formats/weights/byte_parts.h"
 
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "engine/graph/data_leaf.h"
+#include "engine/tensor/storage.h"
 #include "lm/base/mapped_file.h"
 
 namespace caldera::detail {
+namespace {
+
+/// Memory of the CPU that is a part of a file.
+class MappedStorage final : public Storage {
+ public:
+  MappedStorage(std::shared_ptr<std::byte> data, std::size_t bytes)
+      : Storage(Device::cpu(), bytes), data_(std::move(data)) {}
+  std::byte* host_data() override { return data_.get(); }
+
+ private:
+  std::shared_ptr<std::byte> data_;
+};
+
+}  // namespace
+
+LazyTensor ByteParts::tensor(DType dtype, const Shape& shape, WeightTarget target) const {
+  const bool is_whole = parts_.size() == 1 && !parts_.front().empty() &&
+                        reinterpret_cast<std::uintptr_t>(parts_.front().data()) % size_of(dtype) == 0;
+  if (target.in_file && target.device == Device::cpu() && is_whole) {
+    if (std::shared_ptr<std::byte> data = keep_mapped(parts_.front()))
+      return data_leaf(shape, dtype, target.device,
+                       Value{std::make_shared<MappedStorage>(std::move(data), size_), 0, nullptr});
+  }
+  return with_bytes([&](std::span<const std::byte> bytes) {
+    return LazyTensor::from_bytes(bytes.data(), bytes.size(), dtype, shape, target.device);
+  });
+}
 
 std::vector<std::byte> ByteParts::joined() const {
   std::vector<std::byte> bytes;

@@ -6,7 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "engine/tensor/shape.h"
+#include "engine/graph/lazy_tensor.h"
+#include "lm/formats/weights/weight_target.h"
 
 namespace caldera::detail {
 
@@ -28,6 +29,9 @@ class ByteParts {
   /// was read is given back.
   template <class Use>
   auto with_bytes(const Use& use) const;
+  /// Returns a tensor of the bytes: one that reads them in the file, where the target permits it, they are in
+  /// one piece and lie as the type asks for, or a copy.
+  LazyTensor tensor(DType dtype, const Shape& shape, WeightTarget target) const;
 
  private:
   std::vector<std::byte> joined() const;

@@ -18,8 +18,8 @@ Shape changed_shape(const StoredWeight& stored, const ValueChange& change) {
 ChangedWeight::ChangedWeight(StoredWeightPtr stored, ValueChange change)
     : StoredWeight(changed_shape(*stored, change)), stored_(std::move(stored)), change_(change) {}
 
-LazyTensor ChangedWeight::read(DType dtype, Device device) const {
-  return converted(LazyTensor::from_vector(values(), shape(), device), dtype);
+LazyTensor ChangedWeight::read(DType dtype, WeightTarget target) const {
+  return converted(LazyTensor::from_vector(values(), shape(), target.device), dtype);
 }
 
 std::vector<float> ChangedWeight::values() const {
@@ -36,12 +36,12 @@ std::vector<float> ChangedWeight::values() const {
   return out;
 }
 
-std::optional<QuantizedTensor> ChangedWeight::read_quantized(Device device) const {
-  return is_used_as_stored() ? stored_->read_quantized(device) : std::nullopt;
+std::optional<QuantizedTensor> ChangedWeight::read_quantized(WeightTarget target) const {
+  return is_used_as_stored() ? stored_->read_quantized(target) : std::nullopt;
 }
 
-std::optional<QuantizedTensor> ChangedWeight::read_halves(Device device, bool of_transposes) const {
-  return is_used_as_stored() && !of_transposes ? stored_->read_halves(device, true) : std::nullopt;
+std::optional<QuantizedTensor> ChangedWeight::read_halves(WeightTarget target, bool of_transposes) const {
+  return is_used_as_stored() && !of_transposes ? stored_->read_halves(target, true) : std::nullopt;
 }
 
 }  // namespace caldera::detail

@@ -23,10 +23,10 @@ class ChangedWeight final : public StoredWeight {
 
   std::string type() const override { return stored_->type(); }
   bool is_floating() const override { return stored_->is_floating(); }
-  LazyTensor read(DType dtype, Device device) const override;
+  LazyTensor read(DType dtype, WeightTarget target) const override;
   std::vector<float> values() const override;
-  std::optional<QuantizedTensor> read_quantized(Device device) const override;
-  std::optional<QuantizedTensor> read_halves(Device device, bool of_transposes) const override;
+  std::optional<QuantizedTensor> read_quantized(WeightTarget target) const override;
+  std::optional<QuantizedTensor> read_halves(WeightTarget target, bool of_transposes) const override;
 
  private:
   bool is_used_as_stored() const { return change_.added == 0 && shape().rank() == 3; }

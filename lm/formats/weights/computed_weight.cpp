@@ -4,8 +4,8 @@
 
 namespace caldera::detail {
 
-LazyTensor ComputedWeight::read(DType dtype, Device device) const {
-  return converted(LazyTensor::from_vector(values_(), shape(), device), dtype);
+LazyTensor ComputedWeight::read(DType dtype, WeightTarget target) const {
+  return converted(LazyTensor::from_vector(values_(), shape(), target.device), dtype);
 }
 
 }  // namespace caldera::detail

@@ -18,7 +18,7 @@ class ComputedWeight final : public StoredWeight {
       : StoredWeight(shape), type_(std::move(type)), values_(std::move(values)) {}
 
   std::string type() const override { return type_; }
-  LazyTensor read(DType dtype, Device device) const override;
+  LazyTensor read(DType dtype, WeightTarget target) const override;
   std::vector<float> values() const override { return values_(); }
 
  private:

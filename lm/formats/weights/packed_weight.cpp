@@ -42,21 +42,24 @@ PackedWeight::PackedWeight(const Shape& shape, const QuantizedLayout& layout, st
   }
 }
 
-std::optional<QuantizedTensor> PackedWeight::read_quantized(Device device) const {
+std::optional<QuantizedTensor> PackedWeight::read_quantized(WeightTarget target) const {
   const std::vector<QuantizedPart> wanted = wanted_parts(shape(), layout_);
   std::vector<LazyTensor> tensors;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    const auto upload = [&](std::span<const std::byte> bytes) {
-      return LazyTensor::from_bytes(bytes.data(), bytes.size(), parts_[i].dtype,
-                                    packed_shape(shape(), wanted[i]), device);
-    };
-    tensors.push_back(parts_[i].make ? upload(parts_[i].make()) : parts_[i].bytes.with_bytes(upload));
+    const Shape packed = packed_shape(shape(), wanted[i]);
+    if (!parts_[i].make) {
+      tensors.push_back(parts_[i].bytes.tensor(parts_[i].dtype, packed, target));
+      continue;
+    }
+    const std::vector<std::byte> bytes = parts_[i].make();
+    tensors.push_back(
+        LazyTensor::from_bytes(bytes.data(), bytes.size(), parts_[i].dtype, packed, target.device));
   }
   return quantized_tensor(layout_, shape(), std::move(tensors));
 }
 
-LazyTensor PackedWeight::read(DType dtype, Device device) const {
-  return converted(dequantize(*read_quantized(device), dtype), dtype);
+LazyTensor PackedWeight::read(DType dtype, WeightTarget target) const {
+  return converted(dequantize(*read_quantized(target), dtype), dtype);
 }
 
 std::vector<float> PackedWeight::values() const {

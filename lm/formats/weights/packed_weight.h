@@ -25,9 +25,9 @@ class PackedWeight final : public StoredWeight {
   PackedWeight(const Shape& shape, const QuantizedLayout& layout, std::vector<PackedPart> parts);
 
   std::string type() const override { return std::string(name(layout_.format)); }
-  LazyTensor read(DType dtype, Device device) const override;
+  LazyTensor read(DType dtype, WeightTarget target) const override;
   std::vector<float> values() const override;
-  std::optional<QuantizedTensor> read_quantized(Device device) const override;
+  std::optional<QuantizedTensor> read_quantized(WeightTarget target) const override;
 
  private:
   QuantizedLayout layout_;

@@ -31,22 +31,18 @@ LazyTensor converted(const LazyTensor& x, DType dtype) {
   return result;
 }
 
-LazyTensor PlainWeight::uploaded(Device device) const {
-  return bytes_.with_bytes([&](std::span<const std::byte> bytes) {
-    return LazyTensor::from_bytes(bytes.data(), bytes.size(), dtype_, shape(), device);
-  });
+LazyTensor PlainWeight::read(DType dtype, WeightTarget target) const {
+  if (is_floating() && backend(target.device).supports(dtype_))
+    return converted(bytes_.tensor(dtype_, shape(), target), dtype);
+  return converted(LazyTensor::from_vector(values(), shape(), target.device), dtype);
 }
 
-LazyTensor PlainWeight::read(DType dtype, Device device) const {
-  if (is_floating() && backend(device).supports(dtype_)) return converted(uploaded(device), dtype);
-  return converted(LazyTensor::from_vector(values(), shape(), device), dtype);
-}
-
-std::optional<QuantizedTensor> PlainWeight::read_halves(Device device, bool of_transposes) const {
-  if (!is_half(dtype_) || shape().rank() != (of_transposes ? 3 : 2) || !backend(device).supports(dtype_))
+std::optional<QuantizedTensor> PlainWeight::read_halves(WeightTarget target, bool of_transposes) const {
+  if (!is_half(dtype_) || shape().rank() != (of_transposes ? 3 : 2) ||
+      !backend(target.device).supports(dtype_))
     return std::nullopt;
   const QuantizedLayout layout{.format = dtype_ == DType::f16 ? QuantizedFormat::f16 : QuantizedFormat::bf16};
-  return quantized_tensor(layout, shape(), {uploaded(device)});
+  return quantized_tensor(layout, shape(), {bytes_.tensor(dtype_, shape(), target)});
 }
 
 std::vector<float> PlainWeight::values() const {

@@ -16,13 +16,11 @@ class PlainWeight final : public StoredWeight {
   std::string type() const override { return std::string(name(dtype_)); }
   bool is_floating() const override { return caldera::is_floating(dtype_); }
   DType natural_dtype() const override { return is_half(dtype_) ? dtype_ : DType::f32; }
-  LazyTensor read(DType dtype, Device device) const override;
+  LazyTensor read(DType dtype, WeightTarget target) const override;
   std::vector<float> values() const override;
-  std::optional<QuantizedTensor> read_halves(Device device, bool of_transposes) const override;
+  std::optional<QuantizedTensor> read_halves(WeightTarget target, bool of_transposes) const override;
 
  private:
-  LazyTensor uploaded(Device device) const;
-
   DType dtype_;
   ByteParts bytes_;
 };

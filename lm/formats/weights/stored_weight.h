@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/graph/lazy_tensor.h"
+#include "lm/formats/weights/weight_target.h"
 #include "ops/quantized/quantized_tensor.h"
 
 namespace caldera {
@@ -28,14 +29,14 @@ class StoredWeight {
   virtual bool is_floating() const { return true; }
   /// The smallest floating type that holds its values without loss, as far as the file says it.
   virtual DType natural_dtype() const { return DType::f32; }
-  /// Its values in `dtype` (f32, f16 or bf16) on `device`, evaluated. Throws DTypeError unless is_floating().
-  virtual LazyTensor read(DType dtype, Device device) const = 0;
+  /// Its values in `dtype` (f32, f16 or bf16) on a device, evaluated. Throws DTypeError unless is_floating().
+  virtual LazyTensor read(DType dtype, WeightTarget target) const = 0;
   /// Its values on the host, row-major. Throws DTypeError unless is_floating().
   virtual std::vector<float> values() const = 0;
   /// Its values as they are stored, if they are quantised in a format that products take; else nothing.
-  virtual std::optional<QuantizedTensor> read_quantized(Device) const { return std::nullopt; }
+  virtual std::optional<QuantizedTensor> read_quantized(WeightTarget) const { return std::nullopt; }
   /// Does so for floats of 16 bits: a matrix, or, if `of_transposes`, several that products use transposed.
-  virtual std::optional<QuantizedTensor> read_halves(Device, bool /*of_transposes*/) const {
+  virtual std::optional<QuantizedTensor> read_halves(WeightTarget, bool /*of_transposes*/) const {
     return std::nullopt;
   }
 

@@ -53,6 +53,10 @@ TEST_P(HalfWeightsOf, SayTheSameInHalfTheMemory) {
     else
       EXPECT_EQ(2 * bytes_of_matrices(*as_stored), bytes_of_matrices(*as_floats));
     EXPECT_LE(relative_error(said_by(*as_stored, encoder), said_by(*as_floats, encoder)), 2e-6);
+    // And where they stay in the file.
+    const auto mapped = load_text_model(path, Device::cpu(), DType::f32, HalfWeights::mapped);
+    EXPECT_EQ(bytes_of_matrices(*mapped), bytes_of_matrices(*as_stored));
+    EXPECT_EQ(said_by(*mapped, encoder), said_by(*as_stored, encoder));
     // In 16 bits nothing is gained: they are the model's own.
     EXPECT_FALSE(
         load_text_model(path, Device::cpu(), DType::bf16, HalfWeights::as_stored)->has_quantized_weights());
