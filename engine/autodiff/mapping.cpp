@@ -70,6 +70,9 @@ std::vector<Batched> Mapping::rewrite(std::span<const LazyTensor> results) const
       slots[i].value = entry.tensor;
       continue;
     }
+    if (node.kind() == OpClass::control && !node.op().zero_gradient)  // of engine/distributed
+      throw ValueError(
+          fmt::format("vmap: {} exchanges whole tensors; call it outside of vmap", node.op().name));
     if (goes_with_call(s, entry)) continue;
     if (is_result(node)) {
       const auto call = of_calls.find(entry.inputs[1]);

@@ -10,6 +10,7 @@
 #include "engine/compile/fuse/grouping.h"
 #include "engine/compile/fuse/placement.h"
 #include "engine/compile/lower/lower.h"
+#include "engine/compile/order/early_exchanges.h"
 #include "engine/compile/order/finish_steps.h"
 #include "engine/compile/order/follow_steps.h"
 #include "engine/compile/order/in_place.h"
@@ -74,7 +75,11 @@ constexpr std::array<Pass, 15> kPasses{{
     {"layouts", Form::plan, kFuses, [](Compilation& c) { choose_layouts(c.plan); }},
 
     // When each step runs, and where its results are.
-    {"schedule", Form::plan, kAlways, [](Compilation& c) { schedule(c.plan); }},
+    {"schedule", Form::plan, kAlways,
+     [](Compilation& c) {
+       schedule(c.plan);
+       move_exchanges_up(c.plan);
+     }},
     {"join", Form::plan, kFuses, [](Compilation& c) { join_steps(c.plan); }},
     {"follow", Form::plan, kFuses, [](Compilation& c) { follow_steps(c.plan); }},
     {"lower", Form::plan, kFuses, [](Compilation& c) { lower(c.plan, c.traits); }},

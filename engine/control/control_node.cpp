@@ -27,6 +27,7 @@ const OpDef& op_of(const ControlLayout& layout) {
     case ControlKind::branch:
       return kCond;
     case ControlKind::reversal:
+    case ControlKind::exchange:  // made elsewhere
       break;
   }
   return kReversal;

@@ -25,7 +25,9 @@ namespace caldera {
 ///             states behind the turn to those before it, and gives a slice of each stacked result and a
 ///             tensor of each listed one. It runs for the turns from the last to the first. Where the count
 ///             is not known, part 2 copies the states.
-enum class ControlKind : std::uint8_t { loop, branch, reversal };
+///   exchange  inputs: one constant. results: one stacked, which is a whole tensor. No parts: the host makes
+///             the result of the input (host_exchange.h) while the steps that do not read it go on.
+enum class ControlKind : std::uint8_t { loop, branch, reversal, exchange };
 
 struct ControlLayout {
   ControlKind kind = ControlKind::loop;

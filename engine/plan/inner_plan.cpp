@@ -31,8 +31,11 @@ ControlPlan inner_plan(std::shared_ptr<const Plan> plan, std::vector<std::uint32
 }
 
 bool may_fail(const Plan& plan) {
-  return std::ranges::any_of(
-      plan.steps, [](const Step& step) { return step.is<LinalgStep>() || step.is<ControlStep>(); });
+  return std::ranges::any_of(plan.steps, [](const Step& step) {
+    const auto* control = step.if_a<ControlStep>();
+    // What an exchange could not do ends the group, and nothing is run again.
+    return step.is<LinalgStep>() || (control != nullptr && control->layout.kind != ControlKind::exchange);
+  });
 }
 
 bool has_control(const Plan& plan) {

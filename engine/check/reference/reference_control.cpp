@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <span>
 
 namespace caldera::reference {
 namespace {
@@ -31,11 +32,22 @@ class Control {
       case ControlKind::reversal:
         reverse();
         break;
+      case ControlKind::exchange:
+        exchange();
+        break;
     }
     for (std::size_t k = 0; k < results_.size(); ++k) give(control_.inputs.size() + k, results_[k]);
   }
 
  private:
+  void exchange() {
+    const HostExchange& exchange = *control_.exchange;
+    const HostExchange::Begun begun = exchange.begin(inputs_[0].size(), results_[0].size());
+    std::copy(inputs_[0].begin(), inputs_[0].end(), begun.input.begin());
+    exchange.start(*begun.pending);
+    const std::span<const std::byte> result = begun.pending->finish();
+    results_[0].assign(result.begin(), result.end());
+  }
   Bytes take(std::size_t k, const ControlValue& value) const {
     const auto begin = memory_.bytes(k).begin() + offset(k);
     return {begin, begin + value.bytes()};

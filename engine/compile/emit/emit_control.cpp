@@ -25,6 +25,7 @@ void Emitter::control(std::uint32_t i) {
   const Program::Node& n = node(i);
   const ControlFlow& flow = *n.control;
   ControlStep control{.layout = flow.layout};
+  control.exchange = flow.exchange;
   Step step;
   step.dtype = n.dtype;
   step.dims = Shape{1};

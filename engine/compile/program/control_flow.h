@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "engine/compile/program/program.h"
 #include "engine/graph/control_layout.h"
+#include "engine/graph/host_exchange.h"
 #include "engine/graph/node.h"
 
 namespace caldera {
@@ -32,6 +34,7 @@ struct ControlFlow {
   std::vector<TensorType> results;  // as the node gives them: stacked ones whole
   std::vector<DType> numbers;       // as they are computed with
   std::vector<ControlPart> parts;
+  std::shared_ptr<const HostExchange> exchange;  // of that kind
   Hash128 hash;
 };
 

@@ -50,6 +50,8 @@ Ticket ControlRun::run(Ticket before) {
     case ControlKind::reversal:
       reversal();
       break;
+    case ControlKind::exchange:  // of the script (exchanges.h)
+      break;
   }
   return last_;
 }

@@ -29,6 +29,8 @@ class Script {
     std::size_t step = 0;
     std::vector<std::unique_ptr<Script>> parts;
     std::unique_ptr<TurnCache> turns;
+    std::vector<std::int32_t> buffers;  // of the plan, that it reads or writes
+    bool is_read = true;                // the result of an exchange, later
   };
   using Item = std::variant<Stretch, Control>;
 
@@ -54,6 +56,9 @@ class ScriptRun final : public PlanRun {
   Ticket run() override;
 
  private:
+  /// Returns where the operand's first element is.
+  Bindings::Slot slot_of(const Operand& operand) const;
+
   const Script& script_;
   const std::atomic<bool>* is_cancelled_;
   std::vector<Bindings> bindings_;                            // by item; of stretches

@@ -29,6 +29,8 @@ bool has_right_parts(const ControlStep& step) {
       return count >= 1;
     case ControlKind::loop:
       return step.layout.has_known_turns() ? count == 1 : count == 3 || count == 4;
+    case ControlKind::exchange:
+      return count == 0 && step.exchange != nullptr;
     case ControlKind::reversal:
       break;
   }
@@ -49,6 +51,7 @@ std::vector<ControlValue> results_of(const ControlStep& step, std::size_t part) 
   std::vector<ControlValue> values;
   switch (layout.kind) {
     case ControlKind::branch:
+    case ControlKind::exchange:
       return step.results;
     case ControlKind::loop:
       if (part == 1) return {{DType::boolean, 1}};
@@ -110,13 +113,16 @@ void check_list(std::span<const ControlValue> values, std::uint32_t begin, std::
 void check_layout(const ControlStep& step) {
   using verify::Fault;
   const ControlLayout& layout = step.layout;
-  if (layout.kind > ControlKind::reversal) throw Fault{"a kind of control that does not exist"};
+  if (layout.kind > ControlKind::exchange) throw Fault{"a kind of control that does not exist"};
   if (step.inputs.size() != layout.tensors() || step.results.size() != layout.results())
     throw Fault{"inputs or results that are not those of the layout"};
   if (layout.has_known_turns() ? layout.turns < 1
                                : layout.slices + layout.lists + layout.listed > 0 || layout.turns != -1)
     throw Fault{"a count of turns that no loop has"};
-  if (layout.kind != ControlKind::branch && !layout.has_known_turns() && layout.stacked > 0)
+  const bool is_exchange = layout.kind == ControlKind::exchange;
+  if (is_exchange && (layout.constants != 1 || layout.tensors() != 1 || layout.results() != 1))
+    throw Fault{"an exchange of another number of tensors than one"};
+  if (layout.kind != ControlKind::branch && !is_exchange && !layout.has_known_turns() && layout.stacked > 0)
     throw Fault{"stacked results of a loop whose turns are not known"};
   if (layout.kind == ControlKind::reversal && layout.snapshots < 1)
     throw Fault{"a reversal without snapshots"};
@@ -139,6 +145,8 @@ std::string_view ControlStep::kind() const {
       return layout.has_known_turns() ? "scan" : "while_loop";
     case ControlKind::branch:
       return "cond";
+    case ControlKind::exchange:
+      return exchange != nullptr ? exchange->name() : "exchange";
     case ControlKind::reversal:
       break;
   }

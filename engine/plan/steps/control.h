@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/graph/control_layout.h"
+#include "engine/graph/host_exchange.h"
 #include "engine/plan/steps/step_kind.h"
 
 namespace caldera {
@@ -56,6 +57,7 @@ struct ControlStep {
   std::vector<DType> numbers;
   std::vector<ControlPlan> parts;
   ControlScratch scratch;
+  std::shared_ptr<const HostExchange> exchange;  // of that kind
 
   std::string_view kind() const;
   static std::string_view form() { return "control"; }

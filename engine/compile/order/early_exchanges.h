@@ -1,0 +1,14 @@
+// Exchanges as early as may be, and what reads them late: they go on while others compute.
+#pragma once
+
+#include "engine/plan/plan.h"
+
+namespace caldera {
+
+/// Moves each step that exchanges with other ranks behind the last one that it depends on, or behind the
+/// exchange before it, and what depends on its result behind all that does not. So exchanges that do not
+/// depend on one another begin before any is waited for. The order of exchanges stays, but where one depends
+/// on others. Steps must have no places in the arena yet, and must not be joined.
+void move_exchanges_up(Plan& plan);
+
+}  // namespace caldera

@@ -1,0 +1,38 @@
+#!/bin/sh
+# Runs a program of several ranks under one implementation of MPI: ranks.sh <implementation> <program> <case>...
+# Exits 77, so that the test is skipped by its name, where that implementation is not here.
+set -eu
+. "$(dirname "$0")/mpi.sh" "$1"
+program=$2
+shift 2
+for what in "$@"; do
+  case $what in
+    alone) "$program" alone ;;
+    mismatch)
+      # Neither a hang nor two errors: one, which names both operations.
+      if ranks 2 "$program" mismatch >"$work/out" 2>"$work/err"; then fail "a mismatch was no error"; fi
+      grep -q "ranks differ in what they run: operation 1 of rank .* is all_sum of [45] float32" "$work/err" ||
+        fail "a mismatch was not named: $(cat "$work/err")"
+      ;;
+    stall)
+      begin=$(date +%s)
+      if ranks 3 "$program" stall >"$work/out" 2>"$work/err"; then fail "a rank that stalls was no error"; fi
+      grep -q "rank 1 did not come to all_sum of 4 float32 within 1 s" "$work/err" ||
+        fail "a rank that stalls was not named: $(cat "$work/err")"
+      [ $(($(date +%s) - begin)) -le 10 ] || fail "ending took $(($(date +%s) - begin)) s"
+      ;;
+    *)
+      case $what in
+        collectives) least=2 ;;
+        *) least=1 ;;
+      esac
+      for count in $counts; do
+        [ "$count" -ge "$least" ] || continue
+        ranks "$count" "$program" "$what" >"$work/out" 2>&1 || fail "$what on $count ranks: $(cat "$work/out")"
+        if [ "$count" -gt 1 ]; then
+          grep -q "^right: $what on $count ranks" "$work/out" || fail "$what on $count ranks: $(cat "$work/out")"
+        fi
+      done
+      ;;
+  esac
+done
