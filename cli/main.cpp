@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -14,10 +15,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "cli/arguments/command.h"
 #include "cli/arguments/version.h"
+#include "engine/distributed/distributed.h"
 
 // A line a command, in the order of --help: C(NAME) stands for `CommandPtr make_NAME_command()` of
 // cli/NAME.cpp.
@@ -67,7 +70,18 @@ std::string one_line(std::string text) {
 
 int fail(int code, const std::string& who, const std::string& message) {
   std::fflush(stdout);
-  fmt::print(stderr, "{}: {}\n", who, one_line(message));
+  if (!distributed::is_launched()) {
+    fmt::print(stderr, "{}: {}\n", who, one_line(message));
+    return code;
+  }
+  // What is wrong everywhere rank 0 says, and ends the others meanwhile.
+  const int rank = distributed::launched_rank();
+  if (rank > 0 && distributed::is_started())
+    std::this_thread::sleep_for(std::chrono::milliseconds(700 + 20 * std::min(rank, 50)));
+  if (rank == 0 || distributed::is_started())
+    fmt::print(stderr, "{}: rank {}: {}\n", who, rank, one_line(message));
+  std::fflush(stderr);
+  if (distributed::is_started()) distributed::end_all(code);
   return code;
 }
 
@@ -75,6 +89,7 @@ int execute(Command& command) {
   const std::string who = "caldera " + command.name();
   try {
     command.execute();
+    distributed::finish();
   } catch (const UsageError& error) {
     return fail(kBadArguments, who, fmt::format("{} (see {} --help)", error.what(), who));
   } catch (const std::bad_alloc&) {

@@ -2,13 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "cli/arguments/choose_device.h"
 #include "cli/arguments/domains.h"
 #include "engine/base/byte_size.h"
 #include "engine/device/cpu_threads.h"
+#include "engine/distributed/distributed.h"
 #include "engine/graph/lazy_tensor.h"
 #include "engine/runtime/runtime.h"
 #include "engine/runtime/survey.h"
@@ -45,6 +49,31 @@ void Command::add_memory_limit(Arguments& args) {
                              .type_name("SIZE");
 }
 
+namespace {
+
+/// Of several processes on a machine each takes a device: of a list (vulkan:0,vulkan:1) that of its number
+/// there, or Vulkan's of that number where no number is given and there are as many.
+std::string device_of_rank(const std::string& flag) {
+  const int rank = distributed::is_started() ? distributed::local_rank() : 0;
+  if (flag.find(',') != std::string::npos) {
+    std::vector<std::string> listed;
+    for (std::size_t at = 0; at <= flag.size();) {
+      const std::size_t end = std::min(flag.find(',', at), flag.size());
+      listed.push_back(flag.substr(at, end - at));
+      at = end + 1;
+    }
+    return listed[static_cast<std::size_t>(rank) % listed.size()];
+  }
+  if (!distributed::is_started() || (flag != "vulkan" && flag != "auto" && !flag.empty())) return flag;
+  std::vector<std::string> cards;
+  for (const DeviceInfo& info : list_devices())
+    if (info.device.kind == DeviceKind::vulkan && info.type != "software")
+      cards.push_back(info.device.to_string());
+  return cards.size() < 2 ? flag : cards[static_cast<std::size_t>(rank) % cards.size()];
+}
+
+}  // namespace
+
 Device Command::open_device() const {
   std::uint64_t limit = 0;
   try {
@@ -52,7 +81,9 @@ Device Command::open_device() const {
   } catch (const ValueError& error) {
     throw UsageError(error.what());
   }
-  const Device device = choose_device(device_);
+  if (!threads_ && distributed::is_started())
+    set_cpu_threads(std::max(1, cpu_threads() / distributed::local_size()));
+  const Device device = choose_device(device_of_rank(device_));
   backend(device);
   if (limit > 0) set_memory_limit(device, limit);
   set_default_device(device);
@@ -67,11 +98,13 @@ Device Command::open_survey() const {
 }
 
 void Command::print_json(const nlohmann::ordered_json& document) {
+  if (distributed::started_rank() > 0) return;
   // Generated text may end inside a character; JSON may not.
   fmt::print("{}\n", document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 void Command::note(const std::string& line) const {
+  if (distributed::started_rank() > 0) return;
   fmt::print(stderr, "{}\n", line);
   std::fflush(stderr);
 }

@@ -10,7 +10,7 @@
 
 namespace caldera::cli {
 
-RunControl::RunControl(RunFolder& folder, RunFolder::WriteModel write_model, std::optional<TrainState> from,
+RunControl::RunControl(RunFolder* folder, RunFolder::WriteModel write_model, std::optional<TrainState> from,
                        bool best_only, Note note)
     : folder_(folder),
       write_model_(std::move(write_model)),
@@ -19,10 +19,11 @@ RunControl::RunControl(RunFolder& folder, RunFolder::WriteModel write_model, std
       note_(std::move(note)) {}
 
 void RunControl::save(const TrainState& state, bool last) {
+  if (folder_ == nullptr) return;
   const bool publish = !best_only_ || !state.best || state.best->step == state.step;
   try {
-    folder_.save(state, publish);
-    if (asked_) note_(fmt::format("checkpoint: {}", checkpoint_path(folder_.path(), state.step).string()));
+    folder_->save(state, publish);
+    if (asked_) note_(fmt::format("checkpoint: {}", checkpoint_path(folder_->path(), state.step).string()));
   } catch (const FileError& error) {
     if (last) save_elsewhere(state, error.what());
     note_(

@@ -17,9 +17,9 @@ class RunControl final : public TrainControl {
  public:
   using Note = std::function<void(const std::string& line)>;
 
-  /// `folder` must outlive this, and be open. `best_only`: what loads is what had the lowest validation loss,
-  /// not the last.
-  RunControl(RunFolder& folder, RunFolder::WriteModel write_model, std::optional<TrainState> from,
+  /// `folder` must outlive this, and be open; null: another process saves. `best_only`: what loads is what
+  /// had the lowest validation loss, not the last.
+  RunControl(RunFolder* folder, RunFolder::WriteModel write_model, std::optional<TrainState> from,
              bool best_only, Note note);
 
   const TrainState* resumed() override { return from_ ? &*from_ : nullptr; }
@@ -35,7 +35,7 @@ class RunControl final : public TrainControl {
   [[noreturn]] void save_elsewhere(const TrainState& state, const std::string& problem) const;
 
   TrainingSignals signals_;
-  RunFolder& folder_;
+  RunFolder* folder_;
   RunFolder::WriteModel write_model_;
   std::optional<TrainState> from_;
   bool best_only_;

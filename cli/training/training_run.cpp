@@ -15,7 +15,9 @@
 #include "cli/training/run_settings.h"
 #include "cli/training/sample_observer.h"
 #include "cli/training/served_report.h"
+#include "cli/training/shared_run.h"
 #include "engine/device/cpu_threads.h"
+#include "engine/distributed/distributed.h"
 #include "training/evaluate/evaluate.h"
 #include "training/objectives/registry.h"
 #include "training/report/event_log.h"
@@ -104,6 +106,13 @@ RunReport begin_report(const TrainingFlags& flags, const TrainingData& data,
   return report;
 }
 
+/// What rank 0 alone shows and writes.
+void forget_outputs(TrainingFlags& flags) {
+  for (std::string* path : {&flags.log, &flags.report, &flags.tensorboard, &flags.sample_prompt})
+    path->clear();
+  flags.serve_report.reset();
+}
+
 }  // namespace
 
 void TrainingFlags::declare_settings(Arguments& args, const std::string& name) {
@@ -156,6 +165,18 @@ void TrainingFlags::declare(Arguments& args) {
   args.flag("--dry-run", dry_run,
             "Show the first examples, with what counts in colour, lengths and numbers of batches, and stop");
   declare_checkpoint(args);
+  args.option("--reduction", reduction,
+              "Of several processes (mpirun): how gradients are summed, in an order that does not depend on "
+              "how many they are, or as MPI likes")
+      .one_of({"fixed", "fast"})
+      .show_default();
+  args.option(
+          "--timeout", timeout,
+          "Of several processes: seconds that they wait for one that does not come before all end; 0 waits "
+          "for ever")
+      .type_name("SECONDS")
+      .check(number_in(0, 1e9))
+      .show_default();
   args.option("--val-every", options.val_every,
               "Steps between validations; 0 validates before and after only")
       .type_name("N")
@@ -232,6 +253,7 @@ void TrainingFlags::check(const std::vector<const char*>& outputs) {
     throw UsageError("--val-batches: 0 would validate on nothing; use -1 for all");
   settings = settings_of(args_);
   apply();
+  share_among_ranks(options, settings, reduction, timeout);
   best = best || options.patience > 0;
   if (best && options.val_every == 0)
     throw UsageError("--best and --patience compare validations: give --val-every a number of steps");
@@ -239,6 +261,7 @@ void TrainingFlags::check(const std::vector<const char*>& outputs) {
   if (serve_report && !can_serve_pages())
     throw UsageError("--serve-report: this program was built without cpp-httplib; --report writes the page");
   if (serve_report && report.empty()) report = (fs::path(out) / "report.html").string();
+  if (distributed::started_rank() > 0) return find_resumed_state(outputs.front());
   check_output_folder(out, outputs, "--out");
   // What is within --out may have no folder yet.
   if (!log.empty() && !is_within(log, out)) check_output_file(log, "--log");
@@ -294,8 +317,11 @@ nlohmann::ordered_json run_training(const ObjectiveModels& models, TrainingFlags
   TrainOptions& options = flags.options;
   if (flags.epochs) options.iterations = steps_for_epochs(*flags.epochs, *data.train, options);
   flags.optimizer.apply_warmup(options);
-  const auto note = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
+  const auto note = [](const std::string& line) {
+    if (distributed::started_rank() == 0) fmt::print(stderr, "{}\n", line);
+  };
 
+  if (distributed::is_started()) note(describe_ranks(model.device()));
   const nlohmann::ordered_json environment = environment_of(model, flags, data);
   RunFolder folder(flags.out,
                    {.marker = output.marker,
@@ -304,8 +330,11 @@ nlohmann::ordered_json run_training(const ObjectiveModels& models, TrainingFlags
                     .notes = {{kSettingsFile, write_settings(flags.settings, "The flags of this run")},
                               {"environment.json", environment.dump(2) + "\n"}}},
                    output.write);
-  folder.open();
-  folder.check_space(bytes_of_checkpoints(model, flags));
+  const bool writes = distributed::started_rank() == 0;
+  if (writes) {
+    folder.open();
+    folder.check_space(bytes_of_checkpoints(model, flags));
+  }
   std::optional<TrainState> from;
   if (flags.resumed_state) {
     from = read_train_state(*flags.resumed_state, model.device());
@@ -313,10 +342,12 @@ nlohmann::ordered_json run_training(const ObjectiveModels& models, TrainingFlags
     for (const std::string& change : changed_settings(fs::path(flags.out) / kSettingsFile, flags.settings))
       note(fmt::format("note: {}: the run is no longer the one that began", change));
   }
-  RunControl control(folder, output.write, std::move(from), flags.best, note);
+  RunControl control(writes ? &folder : nullptr, output.write, std::move(from), flags.best, note);
 
   ProgressObserver progress;
-  std::vector<TrainObserver*> observers{&progress};
+  std::vector<TrainObserver*> observers;
+  if (writes) observers.push_back(&progress);
+  if (!writes) forget_outputs(flags);
   const std::unique_ptr<TrainObserver> log = make_log(flags.log);
   if (log) observers.push_back(log.get());
   std::optional<EventLogObserver> events;
@@ -371,6 +402,7 @@ nlohmann::ordered_json run_training(const ObjectiveModels& models, TrainingFlags
 
 void print_trained(const nlohmann::ordered_json& trained, const char* command, const char* what,
                    const std::string& out) {
+  if (distributed::started_rank() > 0) return;
   const std::string stopped = trained.value("stopped", "");
   if (!stopped.empty())
     fmt::print("stopped after step {} of {}{}\n", trained["step"].get<std::int64_t>(),

@@ -34,6 +34,8 @@ struct TrainingFlags {
   std::optional<std::int64_t> epochs;
   std::optional<std::int64_t> seq_len;
   OptimizerFlags optimizer;
+  std::string reduction = "fixed";
+  double timeout = 600;
   bool packing = false;
   bool dry_run = false;
   std::string checkpoint = "auto";

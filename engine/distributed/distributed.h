@@ -48,6 +48,12 @@ class Group {
 
 /// Says whether mpirun or srun has started several processes.
 bool is_launched();
+/// Returns the rank that it gave this one; 0 without.
+int launched_rank();
+
+/// Tells whether MPI was started; and returns this process's rank where it was, else 0.
+bool is_started();
+int started_rank();
 
 /// Returns the group of all ranks that mpirun or srun started, of one where neither did. The first call
 /// starts MPI. Throws Error where its library cannot be opened.

@@ -50,7 +50,19 @@ std::shared_ptr<Communicator> started(const InitOptions* options) {
 
 Group::Group() : ranks_(std::make_shared<Communicator>()) {}
 
+int launched_rank() { return launch_of_environment().rank; }
+
 bool is_launched() { return launch_of_environment().size > 1; }
+
+bool is_started() {
+  const std::scoped_lock lock(world().mutex);
+  return world().thread != nullptr;
+}
+
+int started_rank() {
+  const std::scoped_lock lock(world().mutex);
+  return world().ranks != nullptr ? world().ranks->rank() : 0;
+}
 
 Group init(const InitOptions& options) { return Group(started(&options)); }
 

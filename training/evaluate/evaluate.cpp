@@ -2,35 +2,91 @@
 
 #include <fmt/format.h>
 
+#include "engine/distributed/communicator.h"
 #include "engine/runtime/runtime.h"
 
 namespace caldera {
 
-Evaluation evaluate(const ObjectiveModels& models, const Objective& objective,
-                    std::span<const Batch> batches) {
+namespace {
+
+/// What a batch gives: the sum of its losses, what counts and its tokens, then each metric's sum and count.
+constexpr std::size_t kOwnFigures = 3;
+
+std::vector<double> figures_of(const ObjectiveModels& models, const Objective& objective, const Batch& batch,
+                               std::vector<MetricSum>& names) {
+  const auto count = static_cast<double>(objective.count(batch));
+  const ObjectiveSums sums = objective.sums(models, batch);
+  std::vector<LazyTensor> outputs{sums.loss};
+  for (const MetricSum& metric : sums.metrics) outputs.push_back(metric.sum);
+  eval(outputs);
+  std::vector<double> figures{sums.loss.item<double>(), count, static_cast<double>(batch.counted())};
+  names.clear();
+  for (const MetricSum& metric : sums.metrics) {
+    figures.push_back(metric.sum.item<double>());
+    figures.push_back(metric.count < 0 ? count : static_cast<double>(metric.count));
+    names.push_back({.name = metric.name, .sum = {}});
+  }
+  return figures;
+}
+
+/// Puts what each rank has of every size()-th batch into the order of batches.
+std::vector<double> in_order(const std::vector<std::vector<double>>& of_ranks, std::size_t batches,
+                             std::size_t width) {
+  std::vector<double> all;
+  for (std::size_t i = 0; i < batches; ++i) {
+    const std::vector<double>& from = of_ranks[i % of_ranks.size()];
+    const auto at = from.begin() + static_cast<std::ptrdiff_t>(i / of_ranks.size() * width);
+    all.insert(all.end(), at, at + static_cast<std::ptrdiff_t>(width));
+  }
+  return all;
+}
+
+}  // namespace
+
+Evaluation evaluate(const ObjectiveModels& models, const Objective& objective, std::span<const Batch> batches,
+                    distributed::Communicator* ranks) {
   const EvaluationMode mode(models.policy());
+  // What the model writes itself depends on what was written before.
+  const bool is_shared =
+      ranks != nullptr && ranks->size() > 1 && objective.needs().kind != ExampleKind::prompt;
+  const auto rank = static_cast<std::size_t>(is_shared ? ranks->rank() : 0);
+  const auto size = static_cast<std::size_t>(is_shared ? ranks->size() : 1);
+  std::vector<MetricSum> names;
+  std::vector<double> figures;
+  std::int64_t written = 0;
+  // A rank without a batch computes the first again: it knows the metrics then.
+  const std::size_t first = rank < batches.size() ? rank : 0;
+  for (std::size_t i = first; i < batches.size(); i += size) {
+    const Batch batch = objective.prepare(models, batches[i], /*seed=*/static_cast<std::uint64_t>(written));
+    written += objective.count(batch);
+    const std::vector<double> own = figures_of(models, objective, batch, names);
+    figures.insert(figures.end(), own.begin(), own.end());
+  }
+  const std::size_t width = kOwnFigures + 2 * names.size();
+  if (is_shared) figures = in_order(ranks->gather(figures), batches.size(), width);
   Evaluation result;
   MetricTotals metrics;
-  double sum = 0;
-  std::int64_t counted = 0;
-  for (const Batch& given : batches) {
-    const Batch batch = objective.prepare(models, given, /*seed=*/static_cast<std::uint64_t>(counted));
-    const std::int64_t count = objective.count(batch);
-    counted += count;
-    const ObjectiveSums sums = objective.sums(models, batch);
-    std::vector<LazyTensor> outputs{sums.loss};
-    for (const MetricSum& metric : sums.metrics) outputs.push_back(metric.sum);
-    eval(outputs);
-    sum += sums.loss.item<double>();
+  double sum = 0, counted = 0;
+  for (std::size_t at = 0; at + width <= figures.size(); at += width) {
+    sum += figures[at];
+    counted += figures[at + 1];
+    result.tokens += static_cast<std::int64_t>(figures[at + 2]);
     std::vector<double> values;
-    for (const MetricSum& metric : sums.metrics) values.push_back(metric.sum.item<double>());
-    metrics.add(sums.metrics, values, count);
-    result.tokens += batch.counted();
+    for (std::size_t k = 0; k < names.size(); ++k) {
+      values.push_back(figures[at + kOwnFigures + 2 * k]);
+      names[k].count = static_cast<std::int64_t>(figures[at + kOwnFigures + 2 * k + 1]);
+    }
+    metrics.add(names, values, 0);
   }
   if (counted == 0) throw ValueError("evaluate: the data hold no token that counts");
-  result.loss = sum / static_cast<double>(counted);
+  result.loss = sum / counted;
   result.metrics = metrics.means();
   return result;
+}
+
+Evaluation evaluate(const ObjectiveModels& models, const Objective& objective,
+                    std::span<const Batch> batches) {
+  return evaluate(models, objective, batches, nullptr);
 }
 
 Evaluation evaluate(CausalLM& model, std::span<const Batch> batches) {

@@ -13,6 +13,10 @@
 
 namespace caldera {
 
+namespace distributed {
+class Communicator;
+}  // namespace distributed
+
 struct Evaluation {
   double loss = 0;              ///< mean over what counts; of the next-token objective in nats a prediction
   std::int64_t tokens = 0;      ///< predictions that count
@@ -24,6 +28,10 @@ struct Evaluation {
 /// nothing counts, or for a token outside of the vocabulary.
 Evaluation evaluate(const ObjectiveModels& models, const Objective& objective,
                     std::span<const Batch> batches);
+/// The same, where ranks share the batches, which must be the same on all (each of a share of them alone):
+/// the figures do not depend on how many they are. Null: none do.
+Evaluation evaluate(const ObjectiveModels& models, const Objective& objective, std::span<const Batch> batches,
+                    distributed::Communicator* ranks);
 /// Evaluates the next-token objective.
 Evaluation evaluate(CausalLM& model, std::span<const Batch> batches);
 

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "engine/runtime/inspect/memory_forecast.h"
 #include "engine/runtime/runtime.h"
@@ -41,7 +43,9 @@ std::vector<MemoryRow> LongestStep::compare(std::span<const double> shares, std:
 bool LongestStep::will_have_averages() const { return parts_.average_is_new && options_.iterations > 1; }
 
 std::vector<StepGraph> LongestStep::evaluations() const {
-  const std::int64_t batches = options_.grad_accumulation;
+  const std::int64_t batches = parts_.ranks != nullptr
+                                   ? parts_.ranks->batches().second - parts_.ranks->batches().first
+                                   : options_.grad_accumulation;
   const bool averages = will_have_averages();
   std::vector<StepGraph> all;
   const auto add = [&](const Place& place) { all.emplace_back([this, place] { return evaluation(place); }); };
@@ -79,14 +83,20 @@ StepEvaluation LongestStep::evaluation(const Place& place) const {
     for (auto& [name, average] : averages) average = await(average);
     parts_.average->restore(averages);
   }
-  std::vector<LazyTensor> grads;
-  if (place.has_sums) {
-    for (const LazyTensor& x : parts_.optimizer.inputs()) grads.push_back(await(x));
-  }
-  ObjectiveSums sums = objective_.sums(models_, batch_);
-  evaluation.outputs = batch_outputs(parts_, sums, grads, options_,
+  // Partial sums wait: of 4 batches two at the last one (fixed_tree.h), before that one fewer.
+  const auto own = parts_.ranks != nullptr
+                       ? parts_.ranks->batches()
+                       : std::pair<std::int64_t, std::int64_t>(0, options_.grad_accumulation);
+  const int depth = std::bit_width(static_cast<std::uint64_t>(own.second - own.first - 1));
+  const int sums = place.has_sums ? std::max(1, place.is_last ? depth : depth - 1) : 0;
+  GradientSums grads(static_cast<std::size_t>(sums));
+  for (std::vector<LazyTensor>& sum : grads)
+    for (const LazyTensor& x : parts_.optimizer.inputs()) sum.push_back(await(x));
+  ObjectiveSums of_batch = objective_.sums(models_, batch_);
+  evaluation.outputs = batch_outputs(parts_, of_batch, grads, options_,
                                      {.count = std::max<std::int64_t>(1, objective_.count(batch_)),
                                       .is_last = place.is_last,
+                                      .sums_due = place.is_last ? sums : std::min(sums, 1),
                                       .learning_rate = options_.optimizer.learning_rate.value_or(0)});
   return evaluation;
 }

@@ -14,11 +14,14 @@ namespace {
 
 /// Adds the gradients of a loss. The sums wait for further batches: attached to what they were computed from,
 /// they would hold the data of batches that are done.
-void add_gradients(std::vector<LazyTensor>& sums, const LazyTensor& loss, const StepParts& parts) {
+void add_gradients(GradientSums& sums, const LazyTensor& loss, const StepParts& parts, int sums_due) {
   std::vector<LazyTensor> grads = grad(loss, parts.optimizer.inputs());
-  for (std::size_t i = 0; i < sums.size(); ++i) grads[i] = sums[i] + grads[i];
+  for (; sums_due > 0; --sums_due) {
+    for (std::size_t i = 0; i < grads.size(); ++i) grads[i] = sums.back()[i] + grads[i];
+    sums.pop_back();
+  }
   for (LazyTensor& g : grads) g = stop_gradient(g);
-  sums = std::move(grads);
+  sums.push_back(std::move(grads));
 }
 
 /// Clips the gradients and replaces what a step changes, which it adds to `outputs`. Returns their norm.
@@ -42,19 +45,20 @@ LazyTensor update_parts(const StepParts& parts, std::vector<LazyTensor>& grads, 
 
 }  // namespace
 
-std::vector<LazyTensor> batch_outputs(const StepParts& parts, ObjectiveSums& sums,
-                                      std::vector<LazyTensor>& grads, const TrainOptions& options,
-                                      const BatchPlace& place) {
+std::vector<LazyTensor> batch_outputs(const StepParts& parts, ObjectiveSums& sums, GradientSums& grads,
+                                      const TrainOptions& options, const BatchPlace& place) {
   // Nothing stays with the caller that could be computed again only from the parameters as they were: without
   // it, the new parameters take the memory of the old ones.
   const LazyTensor loss = std::exchange(sums.loss, {}) * (1.0 / static_cast<double>(place.count));
-  add_gradients(grads, parts.scaler != nullptr ? parts.scaler->scaled(loss) : loss, parts);
+  add_gradients(grads, parts.scaler != nullptr ? parts.scaler->scaled(loss) : loss, parts, place.sums_due);
   std::vector<LazyTensor> outputs, figures{loss};
   if (place.is_last) {
-    figures.push_back(update_parts(parts, grads, options, place.learning_rate, outputs));
+    std::vector<LazyTensor> total = std::move(grads.back());
     grads.clear();
+    if (parts.ranks != nullptr) total = parts.ranks->summed(std::move(total));
+    figures.push_back(update_parts(parts, total, options, place.learning_rate, outputs));
   } else {
-    outputs = grads;
+    outputs = grads.back();
   }
   for (MetricSum& metric : sums.metrics) figures.push_back(std::exchange(metric.sum, {}));
   for (LazyTensor& figure : figures) figure = astype(figure, DType::f32);

@@ -12,6 +12,7 @@
 #include "training/optim/loss_scaler.h"
 #include "training/optim/optimizer.h"
 #include "training/optim/weight_average.h"
+#include "training/trainer/rank_share.h"
 #include "training/trainer/train_options.h"
 
 namespace caldera::detail {
@@ -22,26 +23,31 @@ struct StepParts {
   WeightAverage* average = nullptr;
   bool average_is_new = false;  ///< not updated yet: it shares the parameters' memory
   LossScaler* scaler = nullptr;
+  const RankShare* ranks = nullptr;  ///< of other ranks' gradients; null: there are none
 };
+
+/// Sums of the gradients of batches so far, the newest last: partial sums of the tree by which they are added
+/// (RankShare).
+using GradientSums = std::vector<std::vector<LazyTensor>>;
 
 /// Says which of a step's batches it is.
 struct BatchPlace {
   std::int64_t count = 1;    ///< of what counts in the step, by which losses are divided
   bool is_last = true;       ///< the step ends with it
+  int sums_due = 0;          ///< sums to be added once its gradients are there
   double learning_rate = 0;  ///< of the step
 };
 
 /// Builds what is evaluated for one batch, lazily: evaluate all of it together, and nothing else. `sums` are
 /// the objective's, whose tensors are taken, so that only their names are left. `grads` are the sums of the
 /// gradients of the step's batches so far, empty before the first: they become those with this batch, or
-/// empty where it is the last. That one clips them (those of the scaled loss, where there is a scaler) and
-/// replaces parameters, state and averages by their updates.
+/// empty where it is the last. That one adds those of other ranks, clips them (those of the scaled loss,
+/// where there is a scaler) and replaces parameters, state and averages by their updates.
 ///
 /// The last tensor holds, one behind the other, the batch's part of the step's mean loss, of the last batch
 /// the norm of the gradients before clipping, and the sums of the metrics.
-std::vector<LazyTensor> batch_outputs(const StepParts& parts, ObjectiveSums& sums,
-                                      std::vector<LazyTensor>& grads, const TrainOptions& options,
-                                      const BatchPlace& place);
+std::vector<LazyTensor> batch_outputs(const StepParts& parts, ObjectiveSums& sums, GradientSums& grads,
+                                      const TrainOptions& options, const BatchPlace& place);
 
 /// Puts back what the last batch replaces when it goes.
 class StepRestored {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "training/data/batch_iterator.h"
 #include "training/memory/step_memory.h"
@@ -10,6 +11,10 @@
 #include "training/optim/schedule.h"
 
 namespace caldera {
+
+namespace distributed {
+class Communicator;
+}  // namespace distributed
 
 /// Sequence length and prompt masking are the dataset's (DatasetOptions).
 struct TrainOptions {
@@ -36,6 +41,10 @@ struct TrainOptions {
       0;                   ///< bytes that automatic plans for in place of the device's limit; 0: that
   bool forecast = false;   ///< predict the peak of memory before the first step, whatever is checkpointed
   std::uint64_t seed = 0;  ///< of the data's order and of dropout
+  /// The processes that share the batches of a step; null: this one has them all. Every rank trains with the
+  /// same model, data and options; grad_accumulation is at least their number.
+  std::shared_ptr<distributed::Communicator> ranks = nullptr;
+  bool fast_reduction = false;       ///< gradients of ranks are summed in an order of MPI's choice
   LossScalerOptions loss_scaling{};  ///< used where the model computes in f16
 
   /// Throws ValueError naming the option that is outside of its domain.

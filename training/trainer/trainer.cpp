@@ -6,6 +6,8 @@
 #include <chrono>
 #include <cmath>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/runtime/runtime.h"
@@ -16,6 +18,7 @@
 #include "training/trainer/longest_step.h"
 #include "training/trainer/seeds.h"
 #include "training/trainer/step_batches.h"
+#include "training/trainer/step_figures.h"
 #include "training/trainer/step_update.h"
 
 namespace caldera {
@@ -42,6 +45,7 @@ class Run {
         optimizer_(make_optimizer(model_.trainable_parameters(), options.optimizer)),
         schedule_{options.schedule, optimizer_->learning_rate(), options.warmup, options.iterations,
                   options.schedule_shape},
+        ranks_(options),
         batches_(models, objective, data, options) {
     if (model_.dtype() == DType::f16) scaler_.emplace(options.loss_scaling);
     schedule_.validate();
@@ -70,6 +74,9 @@ class Run {
     model_.set_training(true);
     TrainResult result;
     prepare_memory(result);  // what does not fit leaves the files of observers as they are
+    // Nothing is computed before all ranks are found to do the same.
+    detail::require_same_run(ranks_, models_, objective_, data_, options_,
+                             fmt::format("{}, going on after {}", validation_.size(), state_.step));
     const EndNotice end_notice(observers_);
     for (TrainObserver* observer : observers_) {
       if (resumed_step_ > 0) observer->on_resume(resumed_step_);
@@ -89,7 +96,7 @@ class Run {
       const bool out_of_patience = options_.patience > 0 && state_.misses >= options_.patience;
       if (out_of_patience) result.end = TrainEnd::no_progress;
       stopped = out_of_patience || state_.step == options_.iterations;
-      if (control_ != nullptr && !stopped && is_between_batches() && control_->stop_requested()) {
+      if (control_ != nullptr && !stopped && is_between_batches() && stop_requested()) {
         result.end = TrainEnd::stopped;
         stopped = true;
       }
@@ -185,7 +192,7 @@ class Run {
   void validate() {
     if (validation_.empty()) return;
     const Averaged averaged(average_);
-    const Evaluation result = evaluate(models_, objective_, validation_);
+    const Evaluation result = evaluate(models_, objective_, validation_, options_.ranks.get());
     if (!std::isfinite(result.loss)) diverged("validation loss", result.loss, state_.step);
     for (TrainObserver* observer : observers_)
       observer->on_validation({state_.step, result.loss, result.metrics});
@@ -218,7 +225,7 @@ class Run {
     const bool due =
         options_.save_every > 0 && state_.step / options_.save_every > saved_step_ / options_.save_every;
     const bool is_best = options_.save_best && state_.best && state_.best->step == state_.step;
-    const bool requested = control_->save_requested();
+    const bool requested = ranks_.is_alone() ? control_->save_requested() : agreed_.save;
     const bool changed = state_.step > resumed_step_ || last;
     if (!requested && !(changed && state_.step > 0 && (last || due || is_best))) return;
     TrainState state = state_;
@@ -272,7 +279,8 @@ class Run {
     return {.optimizer = *optimizer_,
             .average = average_ ? &*average_ : nullptr,
             .average_is_new = average_.has_value() && resumed_step_ == 0,
-            .scaler = scaler_ ? &*scaler_ : nullptr};
+            .scaler = scaler_ ? &*scaler_ : nullptr,
+            .ranks = ranks_.is_alone() ? nullptr : &ranks_};
   }
 
   detail::LongestStep longest_step() { return {models_, objective_, data_, validation_, options_, parts()}; }
@@ -293,37 +301,38 @@ class Run {
 
   StepRecord train_step(std::int64_t step) {
     const Clock::time_point start = Clock::now();
-    // Of the step alone, so that a run that goes on draws what it would have drawn.
-    model_.set_random_seed(
-        mix_seed(mix_seed(options_.seed, detail::kDropoutStream), static_cast<std::uint64_t>(step)));
     const double learning_rate = schedule_.learning_rate(step - 1);
     const std::vector<Batch>& micro_batches = batches_.of_step(step);
-    std::int64_t tokens = 0;
-    std::int64_t count = 0;
+    std::int64_t tokens = 0, count = 0;
     for (const Batch& batch : micro_batches) {
       tokens += batch.counted();
       count += objective_.count(batch);
     }
     if (count == 0) throw Error(fmt::format("step {}: nothing counts in what is written", step));
-    MetricTotals metrics;
     StepRecord record{.step = step, .learning_rate = learning_rate, .tokens = tokens, .metrics = {}};
     if (scaler_) record.loss_scale = scaler_->scale();
     Times times;
-    std::vector<LazyTensor> grads;
+    detail::GradientSums grads;
+    detail::StepFigures figures;
+    const auto [first, last] = ranks_.batches();
     Clock::time_point host_start = start;
-    for (const Batch& batch : micro_batches) {
-      const bool is_last = &batch == &micro_batches.back();
-      ObjectiveSums sums = objective_.sums(models_, batch);
-      const std::vector<LazyTensor> outputs =
-          detail::batch_outputs(parts(), sums, grads, options_,
-                                {.count = count, .is_last = is_last, .learning_rate = learning_rate});
+    for (std::int64_t i = first; i < last; ++i) {
+      // Of the step and the batch alone, so that a run that goes on, or is shared by others, draws the same.
+      model_.set_random_seed(detail::dropout_seed(options_.seed, step, i));
+      const bool is_last = i + 1 == last;
+      ObjectiveSums sums = objective_.sums(models_, micro_batches[static_cast<std::size_t>(i)]);
+      const std::vector<LazyTensor> outputs = detail::batch_outputs(parts(), sums, grads, options_,
+                                                                    {.count = count,
+                                                                     .is_last = is_last,
+                                                                     .sums_due = ranks_.sums_due(i),
+                                                                     .learning_rate = learning_rate});
       const std::vector<double> values = evaluate_outputs(outputs, host_start, times);
-      record.loss += values[0];
       if (is_last) record.grad_norm = values[1];
-      metrics.add(sums.metrics, std::span(values).subspan(is_last ? 2 : 1), objective_.count(batch));
+      figures.add(values[0], std::span(values).subspan(is_last ? 2 : 1), sums.metrics);
       host_start = Clock::now();
     }
-    record.metrics = metrics.means();
+    agreed_ = figures.finish(record, ranks_, requests(),
+                             [&](std::size_t batch) { return objective_.count(micro_batches[batch]); });
     if (!std::isfinite(record.loss)) diverged("loss", record.loss, step);
     const bool finite = std::isfinite(record.grad_norm);
     if (scaler_) {
@@ -339,6 +348,12 @@ class Run {
     record.device_ms = times.device_ms;
     record.peak_bytes = peak_bytes();
     return record;
+  }
+
+  bool stop_requested() { return ranks_.is_alone() ? control_->stop_requested() : agreed_.stop; }
+  detail::StepRequests requests() const {  // to be told the others
+    if (ranks_.is_alone() || control_ == nullptr) return {};
+    return {.stop = control_->stop_requested(), .save = control_->save_requested()};
   }
 
   // Evaluates all in one go; the values of the last.
@@ -374,6 +389,8 @@ class Run {
   std::int64_t saved_step_ = 0;
   std::unique_ptr<Optimizer> optimizer_;
   Schedule schedule_;
+  detail::RankShare ranks_;
+  detail::StepRequests agreed_;  // of several ranks: what any was asked for
   detail::StepBatches batches_;
   std::vector<Batch> validation_;
   std::optional<WeightAverage> average_;

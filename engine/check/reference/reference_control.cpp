@@ -5,6 +5,8 @@
 #include <cstring>
 #include <span>
 
+#include "engine/graph/host_exchange.h"
+
 namespace caldera::reference {
 namespace {
 

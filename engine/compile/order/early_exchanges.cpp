@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/compile/order/step_graph.h"
+#include "engine/graph/host_exchange.h"
 
 namespace caldera {
 namespace {

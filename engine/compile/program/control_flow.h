@@ -7,10 +7,11 @@
 
 #include "engine/compile/program/program.h"
 #include "engine/graph/control_layout.h"
-#include "engine/graph/host_exchange.h"
 #include "engine/graph/node.h"
 
 namespace caldera {
+
+class HostExchange;
 
 /// A type of a tensor.
 struct TensorType {

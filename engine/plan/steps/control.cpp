@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <span>
 
+#include "engine/graph/host_exchange.h"
 #include "engine/plan/kernel/fault.h"
 #include "engine/plan/steps/step_form.h"
 

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "engine/graph/control_layout.h"
-#include "engine/graph/host_exchange.h"
 #include "engine/plan/steps/step_kind.h"
 
 namespace caldera {
 
+class HostExchange;
 struct Plan;
 
 /// A tensor in memory, dense.
