@@ -38,5 +38,6 @@
 #include "training/trainer/memory_curve.h"
 #include "training/trainer/observer.h"
 #include "training/trainer/progress.h"
+#include "training/trainer/scaling.h"
 #include "training/trainer/train_options.h"
 #include "training/trainer/trainer.h"

@@ -284,6 +284,8 @@ std::shared_ptr<RankSet> MessageThread::split(const RankSet& ranks, int color, i
 }
 
 void MessageThread::end_all(int code) {
+  std::this_thread::sleep_for(
+      std::chrono::milliseconds(150));  // what was said is on its way to who launched us
   ending_ = code;
   changed_.notify_all();
   // The thread may be within MPI, where nobody else may be: it gets a moment.

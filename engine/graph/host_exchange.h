@@ -31,8 +31,8 @@ class HostExchange {
 
   /// Names the operation for traces and errors.
   virtual std::string_view name() const = 0;
-  /// Whether it is to begin as soon as its input is there, and what reads its result to wait until nothing else
-  /// is left to do: so it goes on meanwhile. Else it stays where memory has it.
+  /// Whether it is to begin as soon as its input is there, and what reads its result to wait until nothing
+  /// else is left to do: so it goes on meanwhile. Else it stays where memory has it.
   virtual bool is_early() const { return true; }
   /// Returns where the value of the input is to be put, `bytes` of it, before start() is called. What is
   /// computed goes on meanwhile.

@@ -31,8 +31,8 @@ done
 refused
 refused nonsense
 says nonsense
-refused scale
-says 'not available in this version'
+refused scale --config c.json --nodes x
+says 'is no number of nodes'
 
 refused devices --nonsense
 says nonsense

@@ -28,8 +28,8 @@ struct Evaluation {
 /// nothing counts, or for a token outside of the vocabulary.
 Evaluation evaluate(const ObjectiveModels& models, const Objective& objective,
                     std::span<const Batch> batches);
-/// The same, where ranks share the batches, which must be the same on all (each of a share of them alone):
-/// the figures do not depend on how many they are. Null: none do.
+/// Evaluates the same where ranks share the batches, which must be the same on all (each of a share of them
+/// alone): the figures do not depend on how many they are. Null: none do.
 Evaluation evaluate(const ObjectiveModels& models, const Objective& objective, std::span<const Batch> batches,
                     distributed::Communicator* ranks);
 /// Evaluates the next-token objective.

@@ -7,6 +7,7 @@
 #include <cstddef>
 
 #include "engine/base/error.h"
+#include "engine/base/hash.h"
 #include "engine/distributed/distributed.h"
 #include "engine/distributed/fixed_tree.h"
 #include "engine/runtime/runtime.h"
@@ -15,7 +16,6 @@
 #include "ops/core/slicing.h"
 #include "ops/core/views.h"
 #include "ops/shape/joining.h"
-#include "training/data/fnv1a.h"
 
 namespace caldera::detail {
 namespace {
@@ -26,7 +26,7 @@ constexpr std::int64_t kParts = 8;
 constexpr std::int64_t kLeastBytes = std::int64_t{64} << 10;
 constexpr std::int64_t kMostBytes = std::int64_t{16} << 20;
 
-std::int64_t bytes_of(const LazyTensor& x) {
+std::int64_t gradient_bytes(const LazyTensor& x) {
   return x.numel() * static_cast<std::int64_t>(size_of(x.dtype()));
 }
 
@@ -68,12 +68,12 @@ std::vector<LazyTensor> RankShare::summed(std::vector<LazyTensor> grads) const {
   const distributed::Group group(options_.ranks);
   const auto order = options_.fast_reduction ? distributed::SumOrder::fast : distributed::SumOrder::fixed;
   std::int64_t total = 0;
-  for (const LazyTensor& g : grads) total += bytes_of(g);
+  for (const LazyTensor& g : grads) total += gradient_bytes(g);
   const std::int64_t enough = std::clamp(total / kParts, kLeastBytes, kMostBytes);
   std::size_t end = grads.size();
   std::int64_t held = 0;
   for (std::size_t i = grads.size(); i-- > 0;) {
-    held += bytes_of(grads[i]);
+    held += gradient_bytes(grads[i]);
     if (i > 0 && held < enough && grads[i - 1].dtype() == grads[i].dtype()) continue;
     sum_part(std::span(grads).subspan(i, end - i), group, order);
     end = i;
@@ -117,7 +117,7 @@ void RankShare::require_same(std::span<const std::pair<std::string, std::string>
 
 std::string fingerprint_of(CausalLM& model) {
   constexpr std::int64_t kFirst = 64;
-  Fnv1a hash;
+  Hash128 hash;
   std::vector<LazyTensor> parts;
   for (const Parameter& p : model.parameters()) {
     hash.mix(p.name);
@@ -130,7 +130,7 @@ std::string fingerprint_of(CausalLM& model) {
   if (!parts.empty())
     for (const float value : concatenate(parts, 0).to_vector<float>())
       hash.mix(std::bit_cast<std::uint32_t>(value));
-  return fmt::format("{:016x}", hash.value());
+  return fmt::format("{:016x}{:016x}", hash.hi, hash.lo);
 }
 
 }  // namespace caldera::detail

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "engine/graph/host_exchange.h"
-
 namespace caldera {
 
 void Exchanges::begin(const Step& step, Bindings::Slot from, Bindings::Slot to, std::int32_t buffer,

@@ -1,5 +1,5 @@
-// Exchanges: the messages of a running plan that have begun and whose results nobody has read yet. Internal to
-// scripts.
+// Exchanges: the messages of a running plan that have begun and whose results nobody has read yet. Internal
+// to scripts.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,12 @@
 #include <vector>
 
 #include "engine/device/backend.h"
+#include "engine/graph/host_exchange.h"
 
 namespace caldera {
 
-/// Holds those of one run. What an exchange reads is copied to the host when it begins, and its result to the device when
-/// a step is about to read it; so its steps need no memory in between.
+/// Holds those of one run. What an exchange reads is copied to the host when it begins, and its result to the
+/// device when a step is about to read it; so its steps need no memory in between.
 class Exchanges {
  public:
   explicit Exchanges(Backend& backend) : backend_(backend) {}

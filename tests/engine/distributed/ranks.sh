@@ -2,7 +2,9 @@
 # Runs a program of several ranks under one implementation of MPI: ranks.sh <implementation> <program> <case>...
 # Exits 77, so that the test is skipped by its name, where that implementation is not here.
 set -eu
-. "$(dirname "$0")/mpi.sh" "$1"
+implementation=$1
+. tests/support/mpi.sh
+counts=${CALDERA_TEST_RANKS:-"1 2 3 4 5"}
 program=$2
 shift 2
 for what in "$@"; do

@@ -1,22 +1,23 @@
-# For scripts that run programs under mpirun: `. mpi.sh <implementation>`.
-# Defines ranks COUNT PROGRAM ..., $counts, $work, and fail; exits 77 without that implementation.
-implementation=$1
+# Sourced by tests that run programs under mpirun, with $implementation set: openmpi or mpich.
+# shellcheck shell=sh
+# Defines ranks COUNT PROGRAM ...; and where cli.sh was not sourced, $work and fail. Exits 77 without that implementation.
+: "${implementation:?set it first}"
 command -v "mpirun.$implementation" >/dev/null 2>&1 || {
   echo "skipped: mpirun.$implementation is not installed"
   exit 77
 }
-work=$(mktemp -d "${TMPDIR:-/tmp}/caldera_mpi.XXXXXX")
-trap 'rm -rf "$work"' EXIT
-counts=${CALDERA_TEST_RANKS:-"1 2 3 4 5"}
+if [ -z "${work:-}" ]; then
+  work=$(mktemp -d "${TMPDIR:-/tmp}/caldera_mpi.XXXXXX")
+  trap 'rm -rf "$work"' EXIT
+  fail() {
+    echo "FAILED: $*" >&2
+    exit 1
+  }
+fi
 # One thread a rank: ranks are processes that share the cores.
 export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive GOMP_SPINCOUNT=1000
 # Idle ranks yield the core, and Open MPI neither binds them nor minds root.
 export OMPI_MCA_mpi_yield_when_idle=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-
-fail() {
-  echo "$*" >&2
-  exit 1
-}
 
 ranks() {
   ranks_count=$1

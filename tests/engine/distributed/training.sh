@@ -1,0 +1,81 @@
+#!/bin/sh
+# Training that several processes share: training.sh <implementation of MPI>. Exits 77 without it.
+#
+# 1, 2 and 4 ranks write the same bytes: adapter and losses, with accumulation, dropout, packed rows of unequal texts.
+. tests/support/cli.sh
+. tests/support/tiny_model.sh
+implementation=$1
+. tests/support/mpi.sh
+
+make_model
+
+# train COUNT OUT FLAGS...: fine-tunes on COUNT ranks.
+train() {
+  train_count=$1
+  train_out=$2
+  shift 2
+  ranks "$train_count" "$CALDERA_BIN" finetune --device cpu --threads 1 --model "$work/base" --data "$work/data" \
+    --out "$work/$train_out" --iterations "${iterations:-60}" --batch-size 2 --grad-accumulation 4 --seq-len 48 \
+    --packing --dropout 0.1 --rank 4 --seed 3 --learning-rate 1e-2 --val-every 20 --log "$work/$train_out.jsonl" "$@" \
+    >"$work/stdout" 2>"$work/stderr" || fail "$train_count ranks: $(cat "$work/stdout" "$work/stderr")"
+}
+
+adapter_of() { sha256sum "$work/$1/adapter_model.safetensors" | cut -d ' ' -f 1; }
+# What does not depend on time.
+numbers_of() { sed 's/"tokens_per_second.*//' "$work/$1.jsonl"; }
+
+# The program alone, without mpirun, is the measure.
+iterations=60
+"$CALDERA_BIN" finetune --device cpu --threads 1 --model "$work/base" --data "$work/data" --out "$work/one" \
+  --iterations 60 --batch-size 2 --grad-accumulation 4 --seq-len 48 --packing --dropout 0.1 --rank 4 --seed 3 \
+  --learning-rate 1e-2 --val-every 20 --log "$work/one.jsonl" >"$work/stdout" 2>"$work/stderr" ||
+  fail "one process: $(cat "$work/stderr")"
+
+for count in 1 2 4; do
+  train "$count" "of_$count"
+  [ "$(adapter_of "of_$count")" = "$(adapter_of one)" ] || fail "$count ranks write another adapter than one process"
+  [ "$(numbers_of "of_$count")" = "$(numbers_of one)" ] || {
+    numbers_of one >"$work/a"
+    numbers_of "of_$count" >"$work/b"
+    diff "$work/a" "$work/b" >&2 || :
+    fail "$count ranks log other numbers than one process"
+  }
+done
+grep -q "^4 ranks of .*: 0 on cpu of" "$work/stderr" || fail "who is where was not said: $(cat "$work/stderr")"
+
+# Three ranks, and sums in MPI's order: the same to rounding.
+train 3 of_3
+train 4 fast --reduction fast
+for run in of_3 fast; do
+  losses "$work/one.jsonl" >"$work/a"
+  losses "$work/$run.jsonl" >"$work/b"
+  paste "$work/a" "$work/b" |
+    awk '{ d = ($1 - $2) / $1; if (d < 0) d = -d; if (d > worst) worst = d } END { exit !(worst < 1e-4 && NR == 60) }' ||
+    fail "$run: losses differ by more than rounding: $(paste "$work/a" "$work/b" | tail -n 3)"
+done
+
+# It goes on with another number of ranks.
+iterations=30
+train 4 again --save-every 15
+iterations=60
+for count in 1 2; do
+  cp -r "$work/again" "$work/again_$count"
+  train "$count" "again_$count" --resume
+  [ "$(adapter_of "again_$count")" = "$(adapter_of one)" ] || fail "a run of 4 ranks went on with $count to another adapter"
+done
+
+# Fewer batches than ranks: the rows of a step are divided, which the run's settings say.
+train 4 divided --grad-accumulation 1 --batch-size 4 --iterations 2
+grep -q "batch-size: 1" "$work/divided/run.yaml" || fail "run.yaml: $(cat "$work/divided/run.yaml")"
+
+# Ranks that read other data are found before the first step, by one error.
+mkdir "$work/other"
+head -n 30 "$work/data/train.jsonl" >"$work/other/train.jsonl"
+cp "$work/data/valid.jsonl" "$work/other/"
+set -- "$CALDERA_BIN" finetune --device cpu --threads 1 --model "$work/base" --out "$work/no" --iterations 2 \
+  --grad-accumulation 2
+if ranks 1 "$@" --data "$work/data" : -n 1 "$@" --data "$work/other" >"$work/stdout" 2>"$work/stderr"; then
+  fail "ranks with other data trained"
+fi
+[ "$(grep -c "rank 1 has another training set than rank 0" "$work/stderr")" = 1 ] || fail "$(cat "$work/stderr")"
+[ ! -e "$work/no/adapter_model.safetensors" ] || fail "what failed wrote an adapter"
