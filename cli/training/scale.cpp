@@ -113,13 +113,14 @@ class ScaleCommand : public Command {
 
   void run() override {
     step_.fast = reduction_ == "fast";
+    const std::vector<std::int64_t> counts = nodes_of(nodes_);
+    std::vector<Link> links;
+    for (const std::string& name : parts_of(link_)) links.push_back(link_of(name));
     count_parameters();
     step_.flops = tflops_ > 0 ? tflops_ * 1e12 : measured_flops(open_device());
     nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-    for (const std::string& name : parts_of(link_)) {
-      const Link& link = link_of(name);
-      for (const std::int64_t nodes : nodes_of(nodes_)) rows.push_back(row_of(link, nodes));
-    }
+    for (const Link& link : links)
+      for (const std::int64_t nodes : counts) rows.push_back(row_of(link, nodes));
     if (json())
       return print_json({{"parameters", step_.parameters}, {"trained", step_.trained}, {"rows", rows}});
     fmt::print("{} of {} parameters trained, {} tokens a node and step, {:.3g} TFLOP/s a node\n",

@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <map>
+#include <set>
 #include <string>
-#include <utility>
+#include <tuple>
 
+#include "engine/distributed/fixed_tree.h"
 #include "engine/runtime/inspect/memory_forecast.h"
 #include "engine/runtime/runtime.h"
 
@@ -49,13 +50,18 @@ std::vector<StepGraph> LongestStep::evaluations() const {
   const bool averages = will_have_averages();
   std::vector<StepGraph> all;
   const auto add = [&](const Place& place) { all.emplace_back([this, place] { return evaluation(place); }); };
-  if (batches > 1)
-    add({.is_last = false, .has_averages = averages});
-  else if (options_.try_longest)
-    add({.is_last = false});
-  if (batches > 2) add({.is_last = false, .has_sums = true, .has_averages = averages});
-  add({.has_sums = batches > 1});
-  if (averages) add({.has_sums = batches > 1, .has_averages = true});
+  if (batches == 1 && options_.try_longest) add({.is_last = false});
+  // Each kind of batch that there is in a step, by what waits for it (fixed_tree.h).
+  std::set<std::tuple<bool, int, int>> kinds;
+  for (std::int64_t batch = 0, sums = 0; batch < batches; ++batch) {
+    const int due = distributed::sums_due(batch, batches);
+    kinds.emplace(batch + 1 == batches, static_cast<int>(sums), due);
+    sums += 1 - due;
+  }
+  for (const auto& [is_last, sums, due] : kinds) {
+    if (averages || !is_last) add({.is_last = is_last, .sums = sums, .due = due, .has_averages = averages});
+    if (is_last) add({.sums = sums, .due = due});
+  }
   return all;
 }
 
@@ -83,20 +89,14 @@ StepEvaluation LongestStep::evaluation(const Place& place) const {
     for (auto& [name, average] : averages) average = await(average);
     parts_.average->restore(averages);
   }
-  // Partial sums wait: of 4 batches two at the last one (fixed_tree.h), before that one fewer.
-  const auto own = parts_.ranks != nullptr
-                       ? parts_.ranks->batches()
-                       : std::pair<std::int64_t, std::int64_t>(0, options_.grad_accumulation);
-  const int depth = std::bit_width(static_cast<std::uint64_t>(own.second - own.first - 1));
-  const int sums = place.has_sums ? std::max(1, place.is_last ? depth : depth - 1) : 0;
-  GradientSums grads(static_cast<std::size_t>(sums));
+  GradientSums grads(static_cast<std::size_t>(place.sums));
   for (std::vector<LazyTensor>& sum : grads)
     for (const LazyTensor& x : parts_.optimizer.inputs()) sum.push_back(await(x));
   ObjectiveSums of_batch = objective_.sums(models_, batch_);
   evaluation.outputs = batch_outputs(parts_, of_batch, grads, options_,
                                      {.count = std::max<std::int64_t>(1, objective_.count(batch_)),
                                       .is_last = place.is_last,
-                                      .sums_due = place.is_last ? sums : std::min(sums, 1),
+                                      .sums_due = place.due,
                                       .learning_rate = options_.optimizer.learning_rate.value_or(0)});
   return evaluation;
 }

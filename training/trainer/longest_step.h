@@ -34,7 +34,8 @@ class LongestStep {
   /// Says where in a run the batch stands.
   struct Place {
     bool is_last = true;        ///< of its step
-    bool has_sums = false;      ///< there are gradients of earlier batches of its step
+    int sums = 0;               ///< partial sums of gradients of earlier batches of its step
+    int due = 0;                ///< of those, that are added to the batch's
     bool has_averages = false;  ///< they have memory of their own, which those of parts_ have not yet
   };
   /// Builds what is evaluated there. Nothing of the run is changed.

@@ -9,15 +9,14 @@ expect_exit 0 "$CALDERA_BIN" scale --config "$work/config.json" --nodes 1,2..16 
 [ "$(grep -o '"nodes"' "$work/stdout" | wc -l)" = 10 ] || fail "two links of five numbers of nodes: $(cat "$work/stdout")"
 # Of 4 nodes over 1 Gb/s: S = 4 bytes of all parameters, one part of less than 128 KiB.
 parameters=$(json_number parameters "$work/stdout")
-row=$(tr '{' '\n' <"$work/stdout" | grep '"link":"1GbE","nodes":4')
-echo "$row" | awk -v p="$parameters" '{
-    gsub(/[^0-9.eE+,-]/, ""); split($0, field, ",")
+tr '{' '\n' <"$work/stdout" | grep '"link":"1GbE","nodes":4' >"$work/row"
+awk -v p="$parameters" -v step="$(json_number step_ms "$work/row")" -v traffic="$(json_number traffic_bytes "$work/row")" \
+  -v memory="$(json_number rank_bytes "$work/row")" 'BEGIN {
     compute = (2 * p + 4 * p) * 512 / 0.05e12
     sent = 2 * 4 * p * 3 / 4
     waiting = 2 * 3 * 50e-6 + sent / (0.9e9 / 8)
-    step = 1000 * (compute + waiting)
-    off = (field[3] - step) / step
-    exit !(off < 1e-3 && off > -1e-3 && field[4] - sent < 1 && sent - field[4] < 1 && field[5] - 16 * p == 0)
-  }' || fail "not the formulas: $row"
+    off = step / (1000 * (compute + waiting)) - 1
+    exit !(off < 1e-3 && off > -1e-3 && traffic == sent && memory == 16 * p)
+  }' || fail "not the formulas: $(cat "$work/row")"
 expect_exit 2 "$CALDERA_BIN" scale --config "$work/config.json" --link carrier
 grep -q "is not known" "$work/stderr" || fail "$(cat "$work/stderr")"
