@@ -4,6 +4,8 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <condition_variable>
+#include <mutex>
 #include <thread>
 
 #include "lm/serve/http/server.h"
@@ -99,14 +101,29 @@ void ModelServer::run(const std::function<void()>& on_start, const std::function
   const StopSignal signal;  // before anyone knows that there is something to stop
   start();
   if (on_start) on_start();
-  std::thread reloading;  // so that one that takes long does not hold up the end
-  const auto wait_for_it = [&] {
-    if (reloading.joinable()) reloading.join();
+  // On a thread of its own, so that one that takes long does not hold up the end; signals that come meanwhile
+  // are one.
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool asked = false;
+  bool ended = false;
+  std::thread reloading([&] {
+    for (std::unique_lock lock(mutex);;) {
+      changed.wait(lock, [&] { return asked || ended; });
+      if (ended) return;
+      asked = false;
+      lock.unlock();
+      impl_->reload_told();
+      lock.lock();
+    }
+  });
+  const auto tell = [&](bool& what) {
+    const std::lock_guard lock(mutex);
+    what = true;
+    changed.notify_all();
   };
-  while (signal.wait() == StopSignal::Told::reload) {
-    wait_for_it();
-    reloading = std::thread([this] { impl_->reload_told(); });
-  }
+  while (signal.wait() == StopSignal::Told::reload) tell(asked);
+  tell(ended);
   if (on_stop) on_stop();
   std::thread second([&] {
     while (signal.wait() == StopSignal::Told::reload) {
@@ -116,7 +133,7 @@ void ModelServer::run(const std::function<void()>& on_start, const std::function
   stop();
   signal.wake();
   second.join();
-  wait_for_it();
+  reloading.join();
 }
 
 const std::string& ModelServer::name() const { return impl_->name(); }
