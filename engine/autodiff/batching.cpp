@@ -9,6 +9,7 @@
 
 #include "engine/autodiff/argument_checks.h"
 #include "engine/autodiff/opaque_call.h"
+#include "engine/graph/convolution_node.h"
 #include "engine/graph/quantized_node.h"
 #include "engine/graph/transfer.h"
 #include "ops/core/broadcast.h"
@@ -19,6 +20,7 @@
 #include "ops/core/selection.h"
 #include "ops/core/views.h"
 #include "ops/linalg/matmul.h"
+#include "ops/shape/manipulation.h"
 
 namespace caldera {
 namespace {
@@ -259,6 +261,31 @@ LazyTensor batch_quantized(const BatchContext& c) {
       Shape{x.shape(0), x.shape(1), width});
 }
 
+/// Both operands' examples become groups of channels. All tensors of a convolution have images or outputs
+/// ahead of channels: folded() puts the examples into the axis that the groups are in.
+LazyTensor batch_convolution(const BatchContext& c) {
+  ConvolutionNode what = ConvolutionNode::of(c.attributes());
+  const bool of_weight = what.work == ConvolutionWork::weight_gradient;
+  const auto folded = [&](const LazyTensor& all, int axis) {
+    Shape shape = all.shape();
+    shape.erase(0);
+    shape[axis] *= c.size();
+    return reshape(moveaxis(all, 0, axis), shape);
+  };
+  // Images have channels in axis 1, weights their outputs in axis 0; the second operand of a weight's
+  // gradient is an image too.
+  const LazyTensor a = folded(c.mapped(0), 1), b = folded(c.mapped(1), of_weight ? 1 : 0);
+  what.groups *= c.size();
+  const int axis = of_weight ? 0 : 1;
+  Shape shape = c.node.shape();
+  const Shape one = shape;
+  shape[axis] *= c.size();
+  const LazyTensor y = ops::make(c.node.op(), shape, c.node.dtype(), {a, b}, what.attributes());
+  Shape split = one;
+  split.insert(axis, c.size());
+  return moveaxis(reshape(y, split), axis, 0);
+}
+
 LazyTensor batch_transfer(const BatchContext& c) { return to(c.value(0), c.node.device()); }
 
 using BatchRule = LazyTensor (*)(const BatchContext&);
@@ -297,6 +324,8 @@ BatchRule batch_rule_of(OpClass kind) {
       return batch_transfer;
     case OpClass::quantized:
       return batch_quantized;
+    case OpClass::convolution:
+      return batch_convolution;
     default:
       return nullptr;
   }

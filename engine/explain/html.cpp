@@ -28,6 +28,7 @@ const char* kind_of(const GraphNode& node) {
       return "reduce";
     case OpClass::contract:
     case OpClass::quantized:
+    case OpClass::convolution:
       return "contract";
     case OpClass::gather:
     case OpClass::scatter:

@@ -66,10 +66,11 @@ enum class OpClass : std::uint8_t {
   // Runs programs of its own, which the node carries (engine/compile/program/control_flow.h): a loop or a
   // branch. Its value is the first result; the others are other_results of it.
   control,
-  quantized,  // floats of quantised matrices, or products with them. attrs: QuantizedNode
-              // (engine/graph/quantized_node.h)
-  call,       // no value: marks a part of the graph that is differentiated and mapped as a whole, by the rule
-              // that the node carries (engine/graph/call_rule.h). Evaluation never meets one
+  quantized,    // floats of quantised matrices, or products with them. attrs: QuantizedNode
+                // (engine/graph/quantized_node.h)
+  convolution,  // of images, and its two gradients. attrs: ConvolutionNode (engine/graph/convolution_node.h)
+  call,  // no value: marks a part of the graph that is differentiated and mapped as a whole, by the rule
+         // that the node carries (engine/graph/call_rule.h). Evaluation never meets one
 };
 
 /// Gradient rule: appends graph nodes that compute, from the cotangent of the output, the cotangents of the

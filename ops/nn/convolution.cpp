@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "ops/core/slicing.h"
 #include "ops/core/views.h"
 #include "ops/linalg/matmul.h"
+#include "ops/nn/convolution_node.h"
 #include "ops/nn/spatial.h"
 #include "ops/nn/windows.h"
 #include "ops/shape/joining.h"
@@ -69,6 +71,35 @@ LazyTensor correlate(const char* op, const LazyTensor& x, const LazyTensor& weig
   return reshape(y, shape);
 }
 
+/// One spatial axis as two.
+Shape as_image(const Shape& shape) {
+  Shape image = shape;
+  if (image.rank() == 3) image.insert(kLead, 1);
+  return image;
+}
+/// A setting of the spatial axes as that of an image's two, `otherwise` of the first of them where there is
+/// one.
+std::array<std::int64_t, 2> of_image(const Spatial& setting, std::int64_t otherwise) {
+  if (setting.size() == 1) return {otherwise, setting[0]};
+  return {setting[0], setting[1]};
+}
+/// Whether one node does it.
+bool is_node(int axes, const LazyTensor& x, const LazyTensor& weight) {
+  return axes <= 2 && ops::has_convolution_kernel(x, weight);
+}
+LazyTensor image_node(ConvolutionWork work, const LazyTensor& a, const LazyTensor& b, const Spatial& stride,
+                      const Spatial& padding, const Spatial& dilation, std::int64_t groups,
+                      const Shape& shape) {
+  const ConvolutionNode node{.work = work,
+                             .stride = of_image(stride, 1),
+                             .padding = of_image(padding, 0),
+                             .dilation = of_image(dilation, 1),
+                             .groups = groups};
+  return reshape(ops::convolution_node(node, reshape(a, as_image(a.shape())), reshape(b, as_image(b.shape())),
+                                       as_image(shape)),
+                 shape);
+}
+
 LazyTensor with_bias(const LazyTensor& y, const LazyTensor& bias) {
   if (!bias.defined()) return y;
   Shape shape{bias.shape(0)};
@@ -83,10 +114,19 @@ LazyTensor conv(const LazyTensor& x, const LazyTensor& weight, const LazyTensor&
   const int n = spatial_axes("conv", x);
   check_weights("conv", x, weight, bias, options.groups, false);
   const Spatial padding = each("conv", "padding", options.padding, n, 0);
-  return with_bias(
-      correlate("conv", padded(x, padding, padding, 0), weight, each("conv", "stride", options.stride, n, 1),
-                each("conv", "dilation", options.dilation, n, 1), options.groups),
-      bias);
+  const Spatial stride = each("conv", "stride", options.stride, n, 1),
+                dilation = each("conv", "dilation", options.dilation, n, 1);
+  const LazyTensor wide = padded(x, padding, padding, 0);
+  if (is_node(n, x, weight)) {
+    const Windows windows("conv", wide, Spatial(weight.shape().begin() + kLead, weight.shape().end()), stride,
+                          dilation);
+    Shape shape{x.shape(0), weight.shape(0)};
+    for (const std::int64_t count : windows.counts) shape.push_back(count);
+    return with_bias(
+        image_node(ConvolutionWork::forward, x, weight, stride, padding, dilation, options.groups, shape),
+        bias);
+  }
+  return with_bias(correlate("conv", wide, weight, stride, dilation, options.groups), bias);
 }
 
 LazyTensor conv_transpose(const LazyTensor& x, const LazyTensor& weight, const LazyTensor& bias,
@@ -123,6 +163,17 @@ LazyTensor conv_transpose(const LazyTensor& x, const LazyTensor& weight, const L
       throw ShapeError(
           fmt::format("{}: padding {} leaves nothing of {}", op, padding[i], x.shape().to_string()));
     if (cut_low + cut_high > 0) wide = slice(wide, axis, cut_low, wide.shape(axis) - cut_high);
+  }
+  if (is_node(n, x, weight)) {
+    Shape shape{x.shape(0), weight.shape(1) * options.groups};
+    for (std::size_t i = 0; i < stride.size(); ++i) {
+      const int axis = static_cast<int>(i) + kLead;
+      shape.push_back((x.shape(axis) - 1) * stride[i] - 2 * padding[i] +
+                      dilation[i] * (weight.shape(axis) - 1) + more[i] + 1);
+    }
+    return with_bias(image_node(ConvolutionWork::input_gradient, x, weight, stride, padding, dilation,
+                                options.groups, shape),
+                     bias);
   }
   // (C, O / groups, K...) -> (O, C / groups, K...)
   const std::int64_t groups = options.groups, channels = weight.shape(0) / groups, outputs = weight.shape(1);

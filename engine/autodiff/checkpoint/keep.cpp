@@ -31,7 +31,9 @@ std::int64_t number_of_name(const std::string& name) {
 
 bool is_product(const InnerValue& value) {
   const Node& node = value.tensor.node();
-  return (node.kind() == OpClass::contract || node.kind() == OpClass::quantized) && !value.is_in_attention;
+  return (node.kind() == OpClass::contract || node.kind() == OpClass::quantized ||
+          node.kind() == OpClass::convolution) &&
+         !value.is_in_attention;
 }
 
 /// A strategy that looks at each value alone.

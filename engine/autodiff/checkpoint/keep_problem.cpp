@@ -8,6 +8,7 @@
 
 #include "engine/autodiff/checkpoint/minimum_cut.h"
 #include "engine/base/error.h"
+#include "engine/graph/convolution_node.h"
 #include "engine/graph/node.h"
 #include "engine/graph/quantized_node.h"
 
@@ -30,6 +31,12 @@ double product_flops(const Node& node) {
     if (node.inputs().empty()) return 0;  // it has a value, and let go of what it came from
     const Shape& rows = node.inputs()[0]->shape();
     return 2 * elements * static_cast<double>(rows[rows.rank() - 1]);
+  }
+  if (node.kind() == OpClass::convolution) {
+    const std::scoped_lock lock(graph_mutex());
+    if (node.inputs().size() < 2) return 0;  // likewise
+    return ConvolutionNode::of(node.attributes().values())
+        .flops(node.inputs()[0]->shape(), node.inputs()[1]->shape(), node.shape());
   }
   if (node.kind() != OpClass::quantized) return 0;
   const QuantizedNode work = QuantizedNode::of(node.attributes().values());

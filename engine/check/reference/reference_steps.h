@@ -14,5 +14,6 @@ void run_step(const StepMemory& memory, const AttentionStep& attention);
 /// Throws std::domain_error for a matrix that has no result.
 void run_step(const StepMemory& memory, const LinalgStep& linalg);
 void run_step(const StepMemory& memory, const QuantizedStep& quantized);
+void run_step(const StepMemory& memory, const ConvolutionStep& convolution);
 
 }  // namespace caldera::reference

@@ -66,6 +66,9 @@ Plan Emitter::run(const std::vector<Group>& groups) {
       case OpClass::quantized:
         quantized(i);
         break;
+      case OpClass::convolution:
+        convolution(i);
+        break;
       case OpClass::control:
         control(i);
         break;

@@ -13,6 +13,7 @@
 #include "engine/base/error.h"
 #include "engine/device/backend.h"
 #include "engine/device/cpu/attention/attention.h"
+#include "engine/device/cpu/convolution/convolution_step.h"
 #include "engine/device/cpu/host/allocator.h"
 #include "engine/device/cpu/host/arenas.h"
 #include "engine/device/cpu/host/cpu_info.h"
@@ -27,8 +28,9 @@ namespace caldera {
 namespace {
 
 using cpu::RunContext;
-using PreparedStep = std::variant<cpu::PreparedRegion, cpu::PreparedProduct, cpu::PreparedIndexed,
-                                  cpu::PreparedAttention, cpu::PreparedRoutine, cpu::PreparedQuantized>;
+using PreparedStep =
+    std::variant<cpu::PreparedRegion, cpu::PreparedProduct, cpu::PreparedIndexed, cpu::PreparedAttention,
+                 cpu::PreparedRoutine, cpu::PreparedQuantized, cpu::PreparedConvolution>;
 
 /// Of buffers: a huge plan's list is not worth keeping.
 constexpr std::size_t kWorthKeeping = std::size_t{1} << 16;
@@ -137,6 +139,9 @@ struct CpuBackend::Preparation {
   PreparedStep operator()(const LinalgStep& linalg) const { return cpu::PreparedRoutine(step, linalg); }
   PreparedStep operator()(const QuantizedStep& quantized) const {
     return cpu::PreparedQuantized(plan, step, quantized);
+  }
+  PreparedStep operator()(const ConvolutionStep& convolution) const {
+    return cpu::PreparedConvolution(step, convolution);
   }
 
   PreparedStep operator()(const ControlStep&) const {

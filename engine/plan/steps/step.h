@@ -13,6 +13,7 @@
 #include "engine/plan/steps/attention.h"
 #include "engine/plan/steps/contract.h"
 #include "engine/plan/steps/control.h"
+#include "engine/plan/steps/convolution.h"
 #include "engine/plan/steps/gather.h"
 #include "engine/plan/steps/linalg.h"
 #include "engine/plan/steps/quantized.h"
@@ -25,7 +26,7 @@ namespace caldera {
 /// One dispatch on a GPU, together with the steps joined to it: a header, and what steps of its kind have.
 struct Step : StepHeader {
   using Work = std::variant<RegionStep, ContractStep, GatherStep, ScatterStep, AttentionStep, LinalgStep,
-                            QuantizedStep, ControlStep>;
+                            QuantizedStep, ControlStep, ConvolutionStep>;
   Work work;
 
   template <class Kind>

@@ -20,8 +20,8 @@ constexpr std::size_t kMostNodes = 4096;
 /// what is computed anyway, point by point and by sums: a product of its own (the loss on other data, which
 /// is looked at now and then) would be work that nobody has asked for. What may fail is left alone.
 bool may_be_on_the_way(OpClass kind, bool is_sum) {
-  return (is_sum || kind != OpClass::contract) && kind != OpClass::linalg && kind != OpClass::transfer &&
-         kind != OpClass::control && kind != OpClass::placeholder;
+  return (is_sum || (kind != OpClass::contract && kind != OpClass::convolution)) && kind != OpClass::linalg &&
+         kind != OpClass::transfer && kind != OpClass::control && kind != OpClass::placeholder;
 }
 
 bool is_sum_of_numbers(const Node& node) {

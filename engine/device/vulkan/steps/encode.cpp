@@ -33,6 +33,9 @@ struct EncodeStep {
   void operator()(const ControlStep&) const {
     throw DeviceError("a step that runs plans is not a dispatch (engine/device/control)");
   }
+  void operator()(const ConvolutionStep&) const {
+    throw DeviceError("convolutions as steps run on the CPU; conv() composes them of products elsewhere");
+  }
   void operator()(const LinalgStep&) const {
     throw DeviceError("LAPACK runs on the CPU; move the matrices there with to()");
   }

@@ -1,0 +1,171 @@
+#include "engine/device/cpu/convolution/convolution_ops.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "engine/device/cpu/convolution/convolution_ops.cpp"
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace caldera::cpu {
+namespace HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Sums in registers: 28 of 32 with AVX-512, 12 of 16 elsewhere.
+#if HWY_TARGET <= HWY_AVX3
+constexpr int kRows = 14;
+#else
+constexpr int kRows = 6;
+#endif
+
+/// One tile of exactly R rows. `Across`: a's rows are neighbours, and `a_row` is between its columns.
+template <int R, bool Across, class T>
+HWY_INLINE void fixed_tile(std::int64_t k, const T* HWY_RESTRICT a, std::int64_t a_row,
+                           const T* HWY_RESTRICT b, std::int64_t b_row, T* HWY_RESTRICT c, std::int64_t c_row,
+                           bool add) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  hn::Vec<decltype(d)> left[R], right[R];
+  for (int r = 0; r < R; ++r) left[r] = right[r] = hn::Zero(d);
+  for (std::int64_t i = 0; i < k; ++i, b += b_row) {
+    const auto b0 = hn::Load(d, b), b1 = hn::Load(d, b + lanes);
+    HWY_UNROLL(14)
+    for (int r = 0; r < R; ++r) {
+      const auto factor = hn::Set(d, Across ? a[r + i * a_row] : a[r * a_row + i]);
+      left[r] = hn::MulAdd(factor, b0, left[r]);
+      right[r] = hn::MulAdd(factor, b1, right[r]);
+    }
+  }
+  for (int r = 0; r < R; ++r, c += c_row) {
+    if (add) {
+      left[r] = hn::Add(left[r], hn::LoadU(d, c));
+      right[r] = hn::Add(right[r], hn::LoadU(d, c + lanes));
+    }
+    hn::StoreU(left[r], d, c);
+    hn::StoreU(right[r], d, c + lanes);
+  }
+}
+
+template <int R, bool Across, class T>
+void any_tile(std::int64_t rows, std::int64_t k, const T* a, std::int64_t a_row, const T* b,
+              std::int64_t b_row, T* c, std::int64_t c_row, bool add) {
+  if (rows == R) return fixed_tile<R, Across>(k, a, a_row, b, b_row, c, c_row, add);
+  if constexpr (R > 1) any_tile<R - 1, Across>(rows, k, a, a_row, b, b_row, c, c_row, add);
+}
+
+template <bool Across, class T>
+void tile(std::int64_t rows, std::int64_t k, const T* a, std::int64_t a_row, const T* b, std::int64_t b_row,
+          T* c, std::int64_t c_row, bool add) {
+  any_tile<kRows, Across>(rows, k, a, a_row, b, b_row, c, c_row, add);
+}
+
+/// Blocks of 4 x 4 in registers of 128 bits, of floats.
+template <class T>
+void transpose(std::int64_t rows, std::int64_t columns, const T* HWY_RESTRICT from, std::int64_t from_row,
+               T* HWY_RESTRICT to, std::int64_t to_row) {
+  std::int64_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (sizeof(T) == 4) {
+    const hn::CappedTag<T, 4> d;
+    const hn::RepartitionToWide<decltype(d)> wide;
+    for (; i + 4 <= rows; i += 4) {
+      const T *p0 = from + i * from_row, *p1 = p0 + from_row, *p2 = p1 + from_row, *p3 = p2 + from_row;
+      std::int64_t j = 0;
+      for (; j + 4 <= columns; j += 4) {
+        const auto v0 = hn::LoadU(d, p0 + j), v1 = hn::LoadU(d, p1 + j), v2 = hn::LoadU(d, p2 + j),
+                   v3 = hn::LoadU(d, p3 + j);
+        const auto a0 = hn::BitCast(wide, hn::InterleaveLower(d, v0, v1)),
+                   a1 = hn::BitCast(wide, hn::InterleaveUpper(d, v0, v1)),
+                   b0 = hn::BitCast(wide, hn::InterleaveLower(d, v2, v3)),
+                   b1 = hn::BitCast(wide, hn::InterleaveUpper(d, v2, v3));
+        T* q = to + j * to_row + i;
+        hn::StoreU(hn::BitCast(d, hn::InterleaveLower(wide, a0, b0)), d, q);
+        hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(wide, a0, b0)), d, q + to_row);
+        hn::StoreU(hn::BitCast(d, hn::InterleaveLower(wide, a1, b1)), d, q + 2 * to_row);
+        hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(wide, a1, b1)), d, q + 3 * to_row);
+      }
+      for (; j < columns; ++j) {
+        T* const q = to + j * to_row + i;
+        q[0] = p0[j];
+        q[1] = p1[j];
+        q[2] = p2[j];
+        q[3] = p3[j];
+      }
+    }
+  }
+#endif
+  for (; i < rows; ++i) {
+    for (std::int64_t j = 0; j < columns; ++j) to[j * to_row + i] = from[i * from_row + j];
+  }
+}
+
+template <class T>
+void add_scaled(std::int64_t count, T factor, const T* HWY_RESTRICT x, std::int64_t step, T* HWY_RESTRICT y) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  std::int64_t i = 0;
+  if (step == 1) {
+    const auto f = hn::Set(d, factor);
+    for (; i + lanes <= count; i += lanes)
+      hn::StoreU(hn::MulAdd(f, hn::LoadU(d, x + i), hn::LoadU(d, y + i)), d, y + i);
+  }
+  for (; i < count; ++i) y[i] += factor * x[i * step];
+}
+
+template <class T>
+T dot(std::int64_t count, const T* HWY_RESTRICT x, std::int64_t step, const T* HWY_RESTRICT y) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  auto sums = hn::Zero(d);
+  std::int64_t i = 0;
+  if (step == 1) {
+    for (; i + lanes <= count; i += lanes) sums = hn::MulAdd(hn::LoadU(d, x + i), hn::LoadU(d, y + i), sums);
+  }
+  T sum = hn::GetLane(hn::SumOfLanes(d, sums));
+  for (; i < count; ++i) sum += x[i * step] * y[i];
+  return sum;
+}
+
+template <class T>
+const ConvolutionOps<T>& ops() {
+  static const ConvolutionOps<T> all{
+      .rows = kRows,
+      .columns = static_cast<std::int64_t>(2 * hn::Lanes(hn::ScalableTag<T>())),
+      .tile = tile<false, T>,
+      .tile_across = tile<true, T>,
+      .transpose = transpose<T>,
+      .add_scaled = add_scaled<T>,
+      .dot = dot<T>};
+  return all;
+}
+
+}  // namespace
+
+const ConvolutionOps<float>& ops_f32() { return ops<float>(); }
+const ConvolutionOps<double>& ops_f64() { return ops<double>(); }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace caldera::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace caldera::cpu {
+
+HWY_EXPORT(ops_f32);
+HWY_EXPORT(ops_f64);
+
+template <>
+const ConvolutionOps<float>& convolution_ops<float>() {
+  static const ConvolutionOps<float>& all = HWY_DYNAMIC_DISPATCH(ops_f32)();
+  return all;
+}
+template <>
+const ConvolutionOps<double>& convolution_ops<double>() {
+  static const ConvolutionOps<double>& all = HWY_DYNAMIC_DISPATCH(ops_f64)();
+  return all;
+}
+
+}  // namespace caldera::cpu
+#endif  // HWY_ONCE
