@@ -5,11 +5,14 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "engine/caldera.h"
+#include "engine/check/reference/reference_plan.h"
+#include "engine/plan/verify.h"
 #include "engine/runtime/evaluate.h"
 
 namespace caldera {
@@ -26,6 +29,8 @@ const std::vector<ConvCase> kConvCases{{"windows", 2, 3, 9, 11, 5, 3, 1, 1, 1, 1
                                        {"strides that leave rows out", 2, 5, 12, 10, 33, 5, 3, 2, 2, 1},
                                        {"one tap, strided", 2, 16, 6, 6, 40, 1, 2, 0, 1, 1},
                                        {"more channels than a block", 5, 70, 5, 5, 30, 3, 1, 1, 1, 1},
+                                       {"lines of an image", 19, 6, 14, 14, 16, 5, 1, 0, 1, 1},
+                                       {"lines with wide margins", 2, 3, 9, 7, 4, 3, 1, 2, 2, 1},
                                        {"channels by themselves", 2, 6, 7, 33, 6, 3, 1, 1, 1, 6},
                                        {"channels by themselves, strided", 2, 6, 9, 7, 6, 3, 2, 1, 1, 6},
                                        {"winograd, several images", 14, 32, 14, 15, 33, 3, 1, 0, 1, 1},
@@ -132,6 +137,46 @@ TEST(CpuConvolution, IsOneStep) {
   const auto plan = plan_for({conv(x, w, {}, {.padding = {1}})});
   ASSERT_EQ(plan->steps.size(), 1U);
   EXPECT_TRUE(plan->steps[0].is<ConvolutionStep>());
+}
+
+TEST(CpuConvolution, IsWhatTheInterpreterOfPlansMakes) {
+  const LazyTensor x = random_normal(Shape{2, 4, 6, 5}, 1, DType::f64, Device::cpu()).eval(),
+                   w = random_normal(Shape{6, 2, 3, 3}, 2, DType::f64, Device::cpu()).eval();
+  const LazyTensor y = conv(x, w, {}, {.stride = {2}, .padding = {1}, .groups = 2});
+  const auto plan = plan_for({y});
+  reference::PlanMemory memory;
+  for (const PlanBuffer& buffer : plan->buffers)
+    memory.buffers.emplace_back(static_cast<std::size_t>(buffer.bytes));
+  x.copy_to_host(memory.buffers[0].data());
+  w.copy_to_host(memory.buffers[1].data());
+  memory.scalars = plan->constants;
+  reference::run_reference(*plan, memory);
+  std::vector<double> want(static_cast<std::size_t>(y.numel()));
+  std::memcpy(want.data(), memory.buffers[2].data(), want.size() * sizeof(double));
+  EXPECT_LT(relative_error<double>(y, want), 1e-14);
+}
+
+TEST(CpuConvolution, TheVerifierKnowsItsForm) {
+  const LazyTensor x = random_normal(Shape{2, 3, 8, 8}, 1, DType::f32, Device::cpu()).eval(),
+                   w = random_normal(Shape{4, 3, 3, 3}, 2, DType::f32, Device::cpu()).eval();
+  const auto sound = plan_for({conv(x, w)});
+  EXPECT_NO_THROW(verify_plan(*sound));
+  const auto rejected = [&](auto damage) {
+    Plan plan = *sound;
+    damage(plan.steps[0]);
+    EXPECT_THROW(verify_plan(plan), PlanError);
+  };
+  rejected([](Step& step) { step.dtype = DType::f16; });
+  rejected([](Step& step) { step.scalars = {0}; });
+  rejected([](Step& step) { step.operands.pop_back(); });
+  rejected([](Step& step) { step.operands[0].strides[3] = 2; });
+  rejected([](Step& step) { step.operands[2].strides[1] += 1; });
+  rejected([](Step& step) { step.dims[1] += 1; });
+  rejected([](Step& step) { step.as<ConvolutionStep>().what.groups = 2; });
+  rejected([](Step& step) { step.as<ConvolutionStep>().what.stride[0] = 0; });
+  rejected([](Step& step) { step.as<ConvolutionStep>().what.padding[1] = -1; });
+  rejected([](Step& step) { step.as<ConvolutionStep>().a[0] = 3; });
+  rejected([](Step& step) { step.as<ConvolutionStep>().b[1] = 2; });
 }
 
 }  // namespace

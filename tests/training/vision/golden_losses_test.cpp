@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "lm/nn/module.h"
 #include "ops/core/cast.h"
 #include "tests/support/test_data.h"
+#include "tests/training/vision/formula_weights.h"
 #include "training/optim/registry.h"
 #include "training/vision/data/cifar.h"
 #include "training/vision/data/image_data.h"
@@ -19,36 +19,6 @@
 
 namespace caldera::vision {
 namespace {
-
-/// As draws() of tests/golden/vision/generate.py.
-double drawn_weight(std::uint64_t seed, std::uint64_t i) {
-  std::uint64_t z = (seed << 32) + i;
-  z *= 0x9E3779B97F4A7C15U;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
-  z ^= z >> 31;
-  return 2 * (static_cast<double>(z >> 11) * 0x1p-53) - 1;
-}
-
-void set_weights(Module& model, DType type, double factor) {
-  std::uint64_t number = 0;
-  for (const Parameter& p : model.parameters()) {
-    const LazyTensor& now = *p.tensor;
-    std::vector<double> values(static_cast<std::size_t>(now.numel()));
-    if (!p.trainable || now.rank() < 2) {
-      const bool is_one =
-          p.name.find("bn") != std::string::npos || p.name.find("downsample.1") != std::string::npos;
-      const bool is_scale = p.name.ends_with("weight") || p.name.ends_with("running_var");
-      if (is_one && is_scale) values.assign(values.size(), 1.0);
-    } else {
-      const double fan = static_cast<double>(now.numel() / now.shape(0));
-      for (std::size_t i = 0; i < values.size(); ++i)
-        values[i] = drawn_weight(number, i) * std::sqrt(factor / fan);
-    }
-    if (p.trainable) ++number;
-    *p.tensor = astype(LazyTensor::from_vector(values, now.shape(), Device::cpu()), type).eval().detach();
-  }
-}
 
 struct GoldenLosses {
   std::vector<double> losses;
@@ -71,8 +41,9 @@ void check_losses(const std::string& golden, const char* network, const ImageDat
                                                 .channels = first.channels,
                                                 .height = first.height,
                                                 .width = first.width,
+                                                .small_images = false,
                                                 .device = Device::cpu()});
-  set_weights(*model, type, want.factor);
+  set_formula_weights(*model, type, want.factor);
   const auto optimizer =
       make_optimizer(model->trainable_parameters(),
                      {.name = "sgd", .learning_rate = want.rate, .more = {{"momentum", 0.9}}});

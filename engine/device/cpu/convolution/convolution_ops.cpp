@@ -61,6 +61,75 @@ void tile(std::int64_t rows, std::int64_t k, const T* a, std::int64_t a_row, con
   any_tile<kRows, Across>(rows, k, a, a_row, b, b_row, c, c_row, add);
 }
 
+/// A tile whose factors' rows are anywhere.
+template <int R, class T>
+void any_tile_at(std::int64_t rows, std::int64_t k, const T* HWY_RESTRICT a, std::int64_t a_row,
+                 const T* HWY_RESTRICT b, const std::int64_t* HWY_RESTRICT offsets, T* HWY_RESTRICT c,
+                 std::int64_t c_row) {
+  if constexpr (R > 1) {
+    if (rows < R) return any_tile_at<R - 1>(rows, k, a, a_row, b, offsets, c, c_row);
+  }
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  hn::Vec<decltype(d)> left[R], right[R];
+  for (int r = 0; r < R; ++r) left[r] = right[r] = hn::Zero(d);
+  for (std::int64_t i = 0; i < k; ++i) {
+    const T* const row = b + offsets[i];
+    const auto b0 = hn::LoadU(d, row), b1 = hn::LoadU(d, row + lanes);
+    HWY_UNROLL(14)
+    for (int r = 0; r < R; ++r) {
+      const auto factor = hn::Set(d, a[r * a_row + i]);
+      left[r] = hn::MulAdd(factor, b0, left[r]);
+      right[r] = hn::MulAdd(factor, b1, right[r]);
+    }
+  }
+  for (int r = 0; r < R; ++r, c += c_row) {
+    hn::StoreU(left[r], d, c);
+    hn::StoreU(right[r], d, c + lanes);
+  }
+}
+
+// Sums of dots in registers: 24 of 32, 8 of 16.
+#if HWY_TARGET <= HWY_AVX3
+constexpr int kDotRows = 6;
+#else
+constexpr int kDotRows = 2;
+#endif
+
+template <int R, class T>
+void any_dots(std::int64_t rows, std::int64_t images, std::int64_t count, const T* HWY_RESTRICT a,
+              std::int64_t a_image, std::int64_t a_row, const T* HWY_RESTRICT b, std::int64_t b_image,
+              const std::int64_t* offsets, T* HWY_RESTRICT out, std::int64_t out_row) {
+  if constexpr (R > 1) {
+    if (rows < R)
+      return any_dots<R - 1>(rows, images, count, a, a_image, a_row, b, b_image, offsets, out, out_row);
+  }
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  hn::Vec<decltype(d)> sums[R][4];
+  for (int r = 0; r < R; ++r) {
+    for (int j = 0; j < 4; ++j) sums[r][j] = hn::Zero(d);
+  }
+  for (std::int64_t n = 0; n < images; ++n, a += a_image, b += b_image) {
+    const T *b0 = b + offsets[0], *b1 = b + offsets[1], *b2 = b + offsets[2], *b3 = b + offsets[3];
+    for (std::int64_t i = 0; i < count; i += lanes) {
+      const auto v0 = hn::LoadU(d, b0 + i), v1 = hn::LoadU(d, b1 + i), v2 = hn::LoadU(d, b2 + i),
+                 v3 = hn::LoadU(d, b3 + i);
+      HWY_UNROLL(6)
+      for (int r = 0; r < R; ++r) {
+        const auto factor = hn::LoadU(d, a + r * a_row + i);
+        sums[r][0] = hn::MulAdd(factor, v0, sums[r][0]);
+        sums[r][1] = hn::MulAdd(factor, v1, sums[r][1]);
+        sums[r][2] = hn::MulAdd(factor, v2, sums[r][2]);
+        sums[r][3] = hn::MulAdd(factor, v3, sums[r][3]);
+      }
+    }
+  }
+  for (int r = 0; r < R; ++r) {
+    for (int j = 0; j < 4; ++j) out[r * out_row + j] += hn::GetLane(hn::SumOfLanes(d, sums[r][j]));
+  }
+}
+
 /// Blocks of 4 x 4 in registers of 128 bits, of floats.
 template <class T>
 void transpose(std::int64_t rows, std::int64_t columns, const T* HWY_RESTRICT from, std::int64_t from_row,
@@ -135,6 +204,9 @@ const ConvolutionOps<T>& ops() {
       .columns = static_cast<std::int64_t>(2 * hn::Lanes(hn::ScalableTag<T>())),
       .tile = tile<false, T>,
       .tile_across = tile<true, T>,
+      .tile_at = any_tile_at<kRows, T>,
+      .dots = any_dots<kDotRows, T>,
+      .dot_rows = kDotRows,
       .transpose = transpose<T>,
       .add_scaled = add_scaled<T>,
       .dot = dot<T>};

@@ -17,6 +17,15 @@ struct ConvolutionOps {
   /// Computes the same of a whose columns are `a_row` elements apart, and rows one: a[r + k * a_row].
   void (*tile_across)(std::int64_t rows, std::int64_t k, const T* a, std::int64_t a_row, const T* b,
                       std::int64_t b_row, T* c, std::int64_t c_row, bool add);
+  /// c[r, j] = sum over k of a[r, k] b[offsets[k] + j], of any alignment.
+  void (*tile_at)(std::int64_t rows, std::int64_t k, const T* a, std::int64_t a_row, const T* b,
+                  const std::int64_t* offsets, T* c, std::int64_t c_row);
+  /// out[r * out_row + j] += sum over n < images and i < count (a multiple of a vector) of a[n * a_image + r
+  /// * a_row + i] b[n * b_image + offsets[j] + i], for r < rows <= dot_rows and j < 4.
+  void (*dots)(std::int64_t rows, std::int64_t images, std::int64_t count, const T* a, std::int64_t a_image,
+               std::int64_t a_row, const T* b, std::int64_t b_image, const std::int64_t* offsets, T* out,
+               std::int64_t out_row);
+  std::int64_t dot_rows;
   /// to[j * to_row + i] = from[i * from_row + j] for i < rows, j < columns.
   void (*transpose)(std::int64_t rows, std::int64_t columns, const T* from, std::int64_t from_row, T* to,
                     std::int64_t to_row);

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "engine/device/cpu/convolution/direct_convolution.h"
+#include "engine/device/cpu/convolution/flat_convolution.h"
 #include "engine/device/cpu/convolution/winograd.h"
 
 namespace caldera::cpu {
@@ -28,6 +29,7 @@ void PreparedConvolution::run_typed(const RunContext& context) const {
   }
   const ConvolutionExtents extents(what, what.x(kind_.a, kind_.b, out_), what.w(kind_.a, kind_.b, out_),
                                    what.y(kind_.a, kind_.b, out_));
+  if (is_for_flat(extents, what.work)) return convolve_flat<T>(extents, what.work, at(0), at(1), out);
   if constexpr (std::is_same_v<T, float>) {
     if (is_for_winograd(extents, what.work)) return convolve_winograd(extents, what.work, at(0), at(1), out);
   }
