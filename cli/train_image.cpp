@@ -21,7 +21,7 @@ namespace caldera::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using namespace vision;
+using namespace vision;  // NOLINT(google-build-using-namespace): a command about nothing else
 
 class TrainImageCommand : public Command {
  public:

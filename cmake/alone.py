@@ -121,7 +121,7 @@ def main():
     compiler = Compiler(build, clang)
     compiler.precompile([source for source in sources if not os.path.exists(compiler.kept(source))])
     faults = 0
-    twice = collections.defaultdict(list)
+    twice = collections.defaultdict(set)  # a source that two targets compile is one place
     for source, (text, fault) in zip(sources, lint_commands.run_all(compiler.symbols, sources)):
         if fault:
             print(fault)
@@ -130,7 +130,7 @@ def main():
         lint_commands.write_whole(os.path.join(build, "symbols", source.sources[0]), text)
         for line in text.splitlines():
             if line.startswith("H "):
-                twice[source.name, line[2:]].append(source.sources[0])
+                twice[source.name, line[2:]].add(source.sources[0])
     for (_, name), places in sorted(twice.items()):
         if len(places) > 1:
             print(f"{name} is a helper of {' and of '.join(sorted(places))}, which are compiled together")

@@ -131,7 +131,7 @@ LazyTensor extreme(const OpDef& op, MessageKind kind, const LazyTensor& x, const
 
 LazyTensor all_sum(const LazyTensor& x, const Group& group, SumOrder order) {
   const bool is_narrow = !is_floating(x.dtype()) && size_of(x.dtype()) < size_of(DType::i32);
-  const LazyTensor summed = is_narrow ? astype(x, DType::i32) : x;
+  LazyTensor summed = is_narrow ? astype(x, DType::i32) : x;
   if (group.size() == 1) return summed;
   return message_node(kAllSum, {.kind = MessageKind::all_sum, .order = order, .group = group}, summed,
                       summed.shape(), summed.dtype());
@@ -145,7 +145,7 @@ LazyTensor all_min(const LazyTensor& x, const Group& group) {
 }
 
 LazyTensor all_gather(const LazyTensor& x, const Group& group) {
-  const LazyTensor rows = x.shape().rank() == 0 ? reshape(x, {1}) : x;
+  LazyTensor rows = x.shape().rank() == 0 ? reshape(x, {1}) : x;
   if (group.size() == 1) return rows;
   Shape shape = rows.shape();
   shape[0] *= group.size();
@@ -157,7 +157,7 @@ LazyTensor reduce_scatter(const LazyTensor& x, const Group& group) {
     throw ShapeError(fmt::format("reduce_scatter: the first axis of {} cannot be divided among {} ranks",
                                  x.shape().to_string(), group.size()));
   const bool is_narrow = !is_floating(x.dtype()) && size_of(x.dtype()) < size_of(DType::i32);
-  const LazyTensor summed = is_narrow ? astype(x, DType::i32) : x;
+  LazyTensor summed = is_narrow ? astype(x, DType::i32) : x;
   if (group.size() == 1) return summed;
   Shape shape = x.shape();
   shape[0] /= group.size();

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "engine/base/small_memory.h"
 #include "lm/generate/batch/batch_generator.h"
 #include "lm/generate/speculation.h"
 #include "lm/serve/engine/batch_engine.h"
@@ -30,6 +31,16 @@ class LoadedModel {
  private:
   void open_embedder(const std::filesystem::path& dir, Device device, const ModelServerOptions& options);
   void open_generator(const std::filesystem::path& dir, Device device, const ModelServerOptions& options);
+
+  /// Gives back what the thread that closes the model keeps of its nodes, when all of them are gone: any
+  /// thread may be the last that has it, and each would keep some.
+  struct TrimmedLast {
+    TrimmedLast() = default;
+    ~TrimmedLast() { trim_small_memory(); }
+    TrimmedLast(const TrimmedLast&) = delete;
+    TrimmedLast& operator=(const TrimmedLast&) = delete;
+  };
+  TrimmedLast trimmed_last_;
 
   // In the order in which they refer to one another.
   std::unique_ptr<CausalLM> model_;

@@ -50,14 +50,14 @@ int begun(const F& begin) {
 }
 
 const char* name() {
-  static const std::string text = [] {
+  static const std::string kText = [] {
     std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> version{};
     int length = 0;
     MPI_Get_library_version(version.data(), &length);
     const std::string all(version.data(), static_cast<std::size_t>(length));
     return all.substr(0, all.find_first_of(",\n"));
   }();
-  return text.c_str();
+  return kText.c_str();
 }
 
 int start(CalderaMpiPlace* place) {

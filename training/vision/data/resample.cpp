@@ -19,8 +19,9 @@ std::vector<Taps> taps_of(std::int64_t from, std::int64_t to) {
   std::vector<Taps> all;
   for (std::int64_t i = 0; i < to; ++i) {
     const double centre = (static_cast<double>(i) + 0.5) * scale;
-    const auto first = std::max<std::int64_t>(0, static_cast<std::int64_t>(centre - reach + 0.5));
-    const auto last = std::min<std::int64_t>(from, static_cast<std::int64_t>(centre + reach + 0.5));
+    const auto first = std::max<std::int64_t>(0, static_cast<std::int64_t>(std::floor(centre - reach + 0.5)));
+    const auto last =
+        std::min<std::int64_t>(from, static_cast<std::int64_t>(std::floor(centre + reach + 0.5)));
     Taps taps{first, {}};
     double sum = 0;
     for (std::int64_t j = first; j < last; ++j) {

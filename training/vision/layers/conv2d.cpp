@@ -19,7 +19,7 @@ Conv2d::Conv2d(std::int64_t in, std::int64_t out, std::int64_t kernel, const Con
   const Shape shape{out, in / groups, kernel, kernel};
   const auto area = static_cast<double>(kernel * kernel);
   if (options.bias) {
-    const double bound = 1 / std::sqrt(static_cast<double>(in / groups) * area);
+    const double bound = 1 / std::sqrt(static_cast<double>(shape[1]) * area);
     weight_.tensor = uniform_init(shape, bound, mix_seed(options.seed, 0), options.device);
     bias_.tensor = uniform_init(Shape{out}, bound, mix_seed(options.seed, 1), options.device);
   } else {

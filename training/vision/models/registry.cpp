@@ -38,6 +38,7 @@ const NetworkKind& kind_of(std::string_view name) {
 
 std::vector<std::string> image_model_names() {
   std::vector<std::string> names;
+  names.reserve(kNetworks.size());
   for (const NetworkKind& kind : kNetworks) names.emplace_back(kind.name);
   return names;
 }

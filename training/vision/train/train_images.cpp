@@ -22,7 +22,7 @@ double seconds_since(Clock::time_point begin) {
 
 LazyTensor loss_of(const LazyTensor& logits, const ImageBatch& batch, double label_smoothing) {
   const CrossEntropyOptions smoothing{.label_smoothing = label_smoothing};
-  const LazyTensor own = mean_cross_entropy(logits, batch.labels, smoothing);
+  LazyTensor own = mean_cross_entropy(logits, batch.labels, smoothing);
   if (!batch.other_labels.defined()) return own;
   return own * batch.share + mean_cross_entropy(logits, batch.other_labels, smoothing) * (1 - batch.share);
 }

@@ -199,7 +199,7 @@ T dot(std::int64_t count, const T* HWY_RESTRICT x, std::int64_t step, const T* H
 
 template <class T>
 const ConvolutionOps<T>& ops() {
-  static const ConvolutionOps<T> all{
+  static const ConvolutionOps<T> kAll{
       .rows = kRows,
       .columns = static_cast<std::int64_t>(2 * hn::Lanes(hn::ScalableTag<T>())),
       .tile = tile<false, T>,
@@ -210,7 +210,7 @@ const ConvolutionOps<T>& ops() {
       .transpose = transpose<T>,
       .add_scaled = add_scaled<T>,
       .dot = dot<T>};
-  return all;
+  return kAll;
 }
 
 }  // namespace
