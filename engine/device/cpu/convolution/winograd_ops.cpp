@@ -111,13 +111,13 @@ void both_sides(std::int64_t vectors, const float* HWY_RESTRICT from, std::int64
 }  // namespace
 
 const WinogradOps& all_winograd() {
-  static const WinogradOps all{.lanes = static_cast<std::int64_t>(hn::Lanes(D())),
-                               .image = both_sides<OfImage>,
-                               .weight = both_sides<OfWeight>,
-                               .result = both_sides<OfResult>,
-                               .result_gradient = both_sides<OfResultGradient>,
-                               .weight_gradient = both_sides<OfWeightGradient>};
-  return all;
+  static const WinogradOps kAll{.lanes = static_cast<std::int64_t>(hn::Lanes(D())),
+                                .image = both_sides<OfImage>,
+                                .weight = both_sides<OfWeight>,
+                                .result = both_sides<OfResult>,
+                                .result_gradient = both_sides<OfResultGradient>,
+                                .weight_gradient = both_sides<OfWeightGradient>};
+  return kAll;
 }
 
 }  // namespace HWY_NAMESPACE
