@@ -78,11 +78,12 @@ LazyTensor TokenStep::operator()(KVCache& cache, const LazyTensor& id) {
       LazyTensor result = replayed(cache, id);
       cache.finish();
       return result;
-    } catch (const ValueError&) {
-      is_traced_ = false;  // it evaluates inside, or has an error of its own, which follows
+    } catch (const ValueError&) {  // it evaluates inside, or has an error of its own, which follows
     }
   }
-  return computed(cache, id);
+  LazyTensor result = computed(cache, id);
+  is_traced_ = false;
+  return result;
 }
 
 }  // namespace caldera

@@ -229,14 +229,15 @@ LazyTensor PagedForward::feed_tokens(std::span<const PagedRow> rows, std::int64_
 LazyTensor PagedForward::feed(std::span<const PagedRow> rows, bool choose) {
   const std::int64_t batch = power_of_two(static_cast<std::int64_t>(rows.size()));
   const std::int64_t length = padded_length(longest_row(rows));
-  if (is_traced_ && length == 1 && std::ranges::all_of(rows, has_no_adapter)) {
+  const bool may_be_traced = length == 1 && std::ranges::all_of(rows, has_no_adapter);
+  if (is_traced_ && may_be_traced) {
     try {
       return feed_tokens(rows, batch, choose);
-    } catch (const ValueError&) {
-      is_traced_ = false;  // the model evaluates inside, or has an error of its own, which follows
+    } catch (const ValueError&) {  // the model evaluates inside, or has an error of its own, which follows
     }
   }
   LazyTensor hidden = hidden_states(rows, batch, length);
+  if (may_be_traced) is_traced_ = false;
   hidden = as_rows(hidden);
   // The head is the widest matrix: one position of each row goes through it.
   if (length > 1) {
