@@ -125,8 +125,7 @@ void PreparedProduct::multiply_halves(const RunContext& context, const Segment& 
                        add);
 }
 
-/// All rows, shared out by columns: a sum is computed by one thread, so its bits do not depend on how many
-/// there are.
+/// All rows of a matrix of the product.
 void PreparedProduct::multiply_dots(const RunContext& context, const Segment& segment, std::int64_t matrix,
                                     float alpha, float* out, std::int64_t out_row, bool add) const {
   const Matrix &x = segment.a, &y = segment.b;
@@ -151,11 +150,7 @@ void PreparedProduct::multiply_dots(const RunContext& context, const Segment& se
   work.c_m = out_row;
   work.alpha = alpha;
   work.add = add;
-  const double bytes = static_cast<double>(n_ * segment.k) * static_cast<double>(size_of(y.type));
-  const RowDotsFn dots = find_row_dots(y.type);
-  const int threads =
-      in_parallel() ? 1 : threads_for(bytes * kNanosecondsOfDotByte, n_ / kDotColumnsOfThread);
-  parallel_ranges(n_, threads, [&](std::int64_t begin, std::int64_t end) { dots(work, begin, end); });
+  run_row_dots(y.type, work);
 }
 
 /// Rows [row, row + rows) of a matrix of the product, to `out`.

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <type_traits>
 
+#include "engine/device/cpu/host/parallel.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "engine/device/cpu/products/row_dots.cpp"
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
@@ -159,6 +161,22 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace caldera::cpu {
 HWY_EXPORT(row_dots);
+namespace {
+
+/// A byte of a matrix that is read once, from the caches or from memory; and columns that a thread computes
+/// at least, so that two do not write to one line.
+constexpr double kNanosecondsOfByte = 0.05;
+constexpr std::int64_t kColumnsOfThread = 16;
+
+}  // namespace
+
 RowDotsFn find_row_dots(DType type) { return HWY_DYNAMIC_DISPATCH(row_dots)(type); }
+
+void run_row_dots(DType type, const RowDots& dots) {
+  const RowDotsFn function = find_row_dots(type);
+  const double bytes = static_cast<double>(dots.n * dots.k) * static_cast<double>(size_of(type));
+  const int threads = in_parallel() ? 1 : threads_for(bytes * kNanosecondsOfByte, dots.n / kColumnsOfThread);
+  parallel_ranges(dots.n, threads, [&](std::int64_t begin, std::int64_t end) { function(dots, begin, end); });
+}
 }  // namespace caldera::cpu
 #endif

@@ -26,15 +26,14 @@ struct RowDots {
 /// Rows of A up to which this is faster than a product that packs its operands.
 inline constexpr std::int64_t kMostDotRows = 8;
 
-/// A byte of a matrix that is read once, from the caches or from memory; and columns that a thread computes
-/// at least, so that two do not write to one line.
-inline constexpr double kNanosecondsOfDotByte = 0.05;
-inline constexpr std::int64_t kDotColumnsOfThread = 16;
-
 /// Computes columns [begin, end) of C. A sum is the same whatever the other rows and columns are.
 using RowDotsFn = void (*)(const RowDots& dots, std::int64_t begin, std::int64_t end);
 
 /// Finds the function for a B in f32, f16 or bf16; nullptr for other types.
 RowDotsFn find_row_dots(DType type);
+
+/// Computes C, its columns shared out among threads where that is worth their waking: a sum is one thread's,
+/// so that its bits do not depend on how many there are. B is of one of those types.
+void run_row_dots(DType type, const RowDots& dots);
 
 }  // namespace caldera::cpu

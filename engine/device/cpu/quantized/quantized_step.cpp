@@ -203,10 +203,7 @@ void PreparedQuantized::multiply_halves(const RunContext& context, const Run& ru
                      .b_n = what_.columns,
                      .c = out,
                      .c_m = out_row_};
-  const double time = static_cast<double>(what_.rows * row_bytes) * kNanosecondsOfDotByte;
-  const RowDotsFn dots = find_row_dots(type);
-  const int threads = in_parallel() ? 1 : threads_for(time, what_.rows / kDotColumnsOfThread);
-  parallel_ranges(what_.rows, threads, [&](std::int64_t begin, std::int64_t end) { dots(work, begin, end); });
+  run_row_dots(type, work);
 }
 
 /// Many rows of x: panels of whole rows of the matrix, some to each thread.
