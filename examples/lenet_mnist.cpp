@@ -47,7 +47,7 @@ int main(int argc, char** argv) {
   vision::DataLoader test(data.test, {.batch_size = 200, .transform = normal, .device = device});
 
   vision::ImageTrainOptions options{.iterations = steps};
-  options.optimizer = {.name = "sgd", .learning_rate = 0.05, .more = {{"momentum", 0.9}}};
+  options.optimizer = {.name = "sgd", .learning_rate = 0.01, .more = {{"momentum", 0.9}}};
   const auto result = vision::train_images(*model, loader, options, [](const vision::ImageStepRecord& at) {
     if (at.step % 50 == 0) std::printf("step %4ld: loss %.4f\n", static_cast<long>(at.step), at.loss);
     return true;
