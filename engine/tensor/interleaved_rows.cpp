@@ -6,13 +6,19 @@
 namespace caldera {
 namespace {
 
-constexpr InterleavedRun kHalfAndNibbles[] = {{2, 16, 4}, {0, 2, 2}};
-constexpr InterleavedRun kTwoHalvesAndNibbles[] = {{4, 16, 4}, {0, 2, 2}, {2, 2, 2}};
-constexpr InterleavedRun kHalfAndBytes[] = {{2, 32, 4}, {0, 2, 2}};
-constexpr InterleavedRun kExponentAndNibbles[] = {{1, 16, 4}, {0, 1, 1}};
-constexpr InterleavedRun kQ4K[] = {{16, 128, 4}, {0, 2, 2}, {2, 2, 2}, {4, 12, 1}};
-constexpr InterleavedRun kQ5K[] = {{48, 128, 4}, {16, 32, 4}, {0, 2, 2}, {2, 2, 2}, {4, 12, 1}};
-constexpr InterleavedRun kQ6K[] = {{0, 128, 4}, {128, 64, 4}, {208, 2, 2}, {192, 16, 1}};
+// Scales come first, then codes in the order in which loops read them: processors see one stream, and fetch
+// it ahead.
+constexpr InterleavedRun kHalfAndNibbles[] = {{0, 2, 2}, {2, 16, 4}};
+constexpr InterleavedRun kTwoHalvesAndNibbles[] = {{0, 2, 2}, {2, 2, 2}, {4, 16, 4}};
+constexpr InterleavedRun kHalfAndBytes[] = {{0, 2, 2}, {2, 32, 4}};
+constexpr InterleavedRun kExponentAndNibbles[] = {{0, 1, 1}, {1, 16, 4}};
+constexpr InterleavedRun kQ4K[] = {{0, 2, 2}, {2, 2, 2}, {4, 12, 1}, {16, 128, 4}};
+constexpr InterleavedRun kQ5K[] = {{0, 2, 2}, {2, 2, 2}, {4, 12, 1}, {16, 32, 4}, {48, 128, 4}};
+// Four bits of columns 0 to 15 and 64 to 79 of a half, of 32 to 47 and 96 to 111, and two bits of all of
+// these; then the same of the columns that are 16 on.
+constexpr InterleavedRun kQ6K[] = {{208, 2, 2},  {192, 16, 1}, {0, 16, 4},   {32, 16, 4}, {128, 16, 4},
+                                   {16, 16, 4},  {48, 16, 4},  {144, 16, 4}, {64, 16, 4}, {96, 16, 4},
+                                   {160, 16, 4}, {80, 16, 4},  {112, 16, 4}, {176, 16, 4}};
 
 /// Calls body(at, from): unit by unit, where it is of row 0 among interleaved rows, and in a row of blocks.
 /// Further rows are `unit` bytes apart there.

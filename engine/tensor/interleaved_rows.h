@@ -24,7 +24,7 @@ struct InterleavedRun {
   std::int16_t first, bytes, unit;
 };
 
-/// Returns the runs of a format, those of codes first; none of formats that are not interleaved.
+/// Returns the runs of a format, those of scales first; none of formats that are not interleaved.
 std::span<const InterleavedRun> interleaved_runs(QuantizedFormat format);
 
 /// Says why rows that the layout says are interleaved cannot be; returns nothing where they can, or are not.

@@ -70,10 +70,10 @@ TEST(InterleavedRows, LieAsDocumented) {
   for (std::int64_t r = 0; r < 16; ++r)
     for (std::int64_t b = 0; b < 2; ++b) {
       for (std::int64_t c = 0; c < 32; ++c)
-        EXPECT_EQ(out[static_cast<std::size_t>(512 * b + c / 4 * 64 + 4 * r + c % 4)],
+        EXPECT_EQ(out[static_cast<std::size_t>(64 + 512 * b + c / 4 * 64 + 4 * r + c % 4)],
                   rows[static_cast<std::size_t>(r * row_bytes + 34 * b + 2 + c)]);
       for (std::int64_t i = 0; i < 2; ++i)
-        EXPECT_EQ(out[static_cast<std::size_t>(1024 + 32 * b + 2 * r + i)],
+        EXPECT_EQ(out[static_cast<std::size_t>(32 * b + 2 * r + i)],
                   rows[static_cast<std::size_t>(r * row_bytes + 34 * b + i)]);
     }
 }

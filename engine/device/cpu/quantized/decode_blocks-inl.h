@@ -56,7 +56,7 @@ class Halves {
 };
 
 /// Bytes that are asked for ahead of those decoded: of a matrix larger than the caches, memory's latency.
-inline constexpr std::int64_t kAhead = 2048;
+inline constexpr std::int64_t kAhead = 1024;
 /// Asks for a line into the L2 cache only. What is asked for into L1 holds its few places of lines in flight
 /// for as long as memory takes: a core read 13 GB/s that way, and 21 this way (docs/records/performance.md).
 HWY_INLINE void ask_ahead(const std::uint8_t* p) { __builtin_prefetch(p + kAhead, 0, 2); }

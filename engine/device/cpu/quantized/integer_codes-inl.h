@@ -191,6 +191,7 @@ HWY_INLINE void ask_ahead_of(const std::uint8_t* p) {
 }
 
 struct CodesQ40 : CodesOf<false, 8, 1, false> {
+  static constexpr std::int64_t kBytes = 18;
   static HWY_INLINE void scales(const ChunkOfRow& c, float* scale, float* /*bias*/) {
     ask_ahead_of<8 * 18>(block_of<18>(c));
     halves_apart(block_of<18>(c), 18, c.blocks, scale);
@@ -199,6 +200,7 @@ struct CodesQ40 : CodesOf<false, 8, 1, false> {
 };
 
 struct CodesQ41 : CodesOf<false, 0, 1, true> {
+  static constexpr std::int64_t kBytes = 20;
   static HWY_INLINE void scales(const ChunkOfRow& c, float* scale, float* bias) {
     ask_ahead_of<8 * 20>(block_of<20>(c));
     halves_apart(block_of<20>(c), 20, c.blocks, scale);
@@ -231,6 +233,7 @@ struct CodesQ51 : CodesOf<false, 0, 1, true> {
 };
 
 struct CodesQ80 : CodesOf<true, 0, 1, false> {
+  static constexpr std::int64_t kBytes = 34;
   static HWY_INLINE void scales(const ChunkOfRow& c, float* scale, float* /*bias*/) {
     ask_ahead_of<8 * 34>(block_of<34>(c));
     halves_apart(block_of<34>(c), 34, c.blocks, scale);
@@ -239,6 +242,7 @@ struct CodesQ80 : CodesOf<true, 0, 1, false> {
 };
 
 struct CodesIq4 : CodesOf<true, 0, 1, false> {
+  static constexpr std::int64_t kBytes = 18;
   static HWY_INLINE void scales(const ChunkOfRow& c, float* scale, float* /*bias*/) {
     ask_ahead_of<8 * 18>(block_of<18>(c));
     halves_apart(block_of<18>(c), 18, c.blocks, scale);
@@ -253,6 +257,7 @@ inline constexpr std::int8_t kE2m1AndSixteen[16] = {16, 17, 18, 19, 20, 22, 24, 
                                                     16, 15, 14, 13, 12, 10, 8,  4};
 
 struct CodesMxfp4 : CodesOf<false, 16, 1, false> {
+  static constexpr std::int64_t kBytes = 17;
   static HWY_INLINE void scales(const ChunkOfRow& c, float* scale, float* /*bias*/) {
     const std::uint8_t* p = block_of<17>(c);
     ask_ahead_of<8 * 17>(p);
