@@ -57,6 +57,7 @@ class ChatCommand : public Command {
         .type_name("N")
         .check(integer_in(1));
     declare_sampling(args, sampling_);
+    declare_mirostat(args, sampling_.mirostat);
     sampling_options_ = {args.get("--temperature"), args.get("--top-k"), args.get("--top-p"),
                          args.get("--min-p"), args.get("--repetition-penalty")};
     declare_seed(args, sampling_.seed);

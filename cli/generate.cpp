@@ -72,6 +72,7 @@ class GenerateCommand : public Command {
         .check(integer_in(0))
         .show_default();
     declare_sampling(args, sampling_);
+    declare_mirostat(args, sampling_.mirostat);
     declare_seed(args, sampling_.seed);
     declare_dtype_or_auto(args, dtype_);
     declare_activations(args, activations_);

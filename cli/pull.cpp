@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "lm/formats/hub_cache.h"
 #include "lm/serve/hub/hub_pull.h"
 #endif
 
@@ -26,14 +27,16 @@ class PullCommand : public Command {
   void add_options(Arguments& args) override {
     args.option("model", model_,
                 "ORG/NAME, or ORG/NAME:QUANT for one of its GGUF files, such as ORG/NAME:Q4_K_M")
-        .type_name("REPO[:QUANT]")
-        .required();
+        .type_name("REPO[:QUANT]");
+    args.flag("--list", list_, "List the models of the cache that are on this machine");
     args.option("--out", out_, "Folder for the files (default: the cache that Hugging Face's programs share)")
         .type_name("DIR");
     args.option("--revision", options_.revision, "Branch, tag or commit").type_name("NAME").show_default();
   }
 
   void run() override {
+    if (list_ && !model_.empty()) throw UsageError("--list: gets nothing; leave the model out");
+    if (list_) return list_models();
     const auto name = parse_hub_name(model_);
     if (!name)
       throw UsageError(fmt::format("'{}' is no model of a hub: write ORG/NAME or ORG/NAME:QUANT", model_));
@@ -59,6 +62,16 @@ class PullCommand : public Command {
   }
 
  private:
+  void list_models() const {
+    nlohmann::ordered_json all = nlohmann::ordered_json::array();
+    for (const CachedModel& model : list_hub_cache()) {
+      if (!json()) fmt::print("{}\t{} MB\t{}\n", model.name, model.bytes / 1000000, model.path.string());
+      all.push_back({{"model", model.name}, {"bytes", model.bytes}, {"path", model.path.string()}});
+    }
+    if (json()) print_json(all);
+    if (all.empty() && !json()) note(fmt::format("no models in {}", hub_cache_folder().string()));
+  }
+
   void tell(const std::string& file, std::uint64_t bytes, std::uint64_t of) {
     const auto now = std::chrono::steady_clock::now();
     if (now < next_) return;
@@ -72,6 +85,7 @@ class PullCommand : public Command {
 
   std::string model_;
   std::string out_;
+  bool list_ = false;
   std::chrono::steady_clock::time_point next_;
   serve::PullOptions options_;
 };

@@ -13,6 +13,7 @@
 #include "cli/files/inputs.h"
 #include "cli/generation/speculation_flags.h"
 #include "engine/base/byte_size.h"
+#include "lm/base/atomic_file.h"
 #include "lm/formats/hub_cache.h"
 #include "lm/serve/model_server.h"
 #endif
@@ -99,6 +100,12 @@ class ServeCommand : public Command {
     declare_sampling(args, sampling_);
     for (const char* flag : {"--temperature", "--top-k", "--top-p", "--min-p", "--repetition-penalty"})
       sampling_options_.push_back(args.get(flag));
+    args.option("--chat-template", chat_template_,
+                "Chat template in place of the model's: a file, or the template itself (Jinja)")
+        .type_name("FILE|TEXT");
+    args.option("--system-prompt", options_.system_prompt,
+                "What the system says in conversations where the request has no message of it")
+        .type_name("TEXT");
     args.option("--generation-config", generation_config_,
                 "Where requests and flags say nothing of sampling: auto takes the model's "
                 "generation_config.json, none OpenAI's defaults")
@@ -153,6 +160,7 @@ class ServeCommand : public Command {
     options_.prompt_cache_bytes = parse_bytes(prompt_cache_size_, "--prompt-cache-size");
     options_.speculation = speculation_.options();
     options_.sampling = sampling_defaults();
+    options_.chat_template = chat_template();
     options_.split_thinking = reasoning_ == "deepseek";
     if (pooling_option_.given()) options_.pooling = pooling_of(pooling_);
     options_.device = open_device();
@@ -201,6 +209,17 @@ class ServeCommand : public Command {
     return result;
   }
 
+  /// The text of --chat-template, or of the file that it names.
+  std::string chat_template() const {
+    if (chat_template_.empty()) return {};
+    std::error_code ignored;  // a template may be longer than paths are
+    if (std::filesystem::is_regular_file(chat_template_, ignored)) return read_text_file(chat_template_);
+    if (chat_template_.find("{{") == std::string::npos && chat_template_.find("{%") == std::string::npos)
+      throw UsageError(fmt::format("--chat-template: '{}' is no file, and no template, which has {{{{ or {{%",
+                                   chat_template_));
+    return chat_template_;
+  }
+
   serve::SamplingDefaults sampling_defaults() const {
     serve::SamplingDefaults defaults;
     defaults.from_model = generation_config_ == "auto";
@@ -220,6 +239,8 @@ class ServeCommand : public Command {
       return;
     }
     if (!adapters_.empty()) throw UsageError("--adapter: embeddings are made without adapters");
+    if (!chat_template_.empty() || !options_.system_prompt.empty())
+      throw UsageError("--chat-template and --system-prompt: models of embeddings have no conversations");
     if (const std::string flag = speculation_.given(); !flag.empty())
       throw UsageError(flag + ": embeddings are made without guesses");
   }
@@ -257,6 +278,7 @@ class ServeCommand : public Command {
   SamplingOptions sampling_;
   std::vector<Option> sampling_options_;
   std::string generation_config_ = "auto";
+  std::string chat_template_;
   std::string reasoning_ = "deepseek";
   std::string pooling_;
   Option pooling_option_;

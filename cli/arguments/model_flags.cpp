@@ -93,6 +93,20 @@ void declare_sampling(Arguments& args, SamplingOptions& options) {
       .show_default();
 }
 
+void declare_mirostat(Arguments& args, Mirostat& options) {
+  args.flag("--mirostat", options.on,
+            "Draw tokens that surprise by about --mirostat-tau bits (mirostat 2.0), in place of top-k, top-p "
+            "and min-p");
+  args.option("--mirostat-tau", options.tau, "Bits that tokens are to surprise by")
+      .type_name("BITS")
+      .check(non_negative_number())
+      .show_default();
+  args.option("--mirostat-eta", options.eta, "How fast --mirostat follows what was drawn")
+      .type_name("E")
+      .check(number_in(0, 1))
+      .show_default();
+}
+
 void declare_lora(Arguments& args, LoRAOptions& options, std::vector<std::string>& targets) {
   args.option("--rank", options.rank, "Rank of the adapter")
       .type_name("N")

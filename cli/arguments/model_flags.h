@@ -32,6 +32,8 @@ Option declare_pooling(Arguments& args, std::string& pooling);
 
 /// --temperature, --top-k, --top-p, --min-p, --repetition-penalty.
 void declare_sampling(Arguments& args, SamplingOptions& options);
+/// Declares --mirostat and what goes with it.
+void declare_mirostat(Arguments& args, Mirostat& options);
 
 /// --rank, --alpha, --dropout, --target-modules.
 void declare_lora(Arguments& args, LoRAOptions& options, std::vector<std::string>& targets);

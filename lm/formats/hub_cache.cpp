@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <vector>
+#include <utility>
 
 #include "engine/base/error.h"
 #include "lm/base/atomic_file.h"
@@ -29,6 +29,43 @@ std::string lower(std::string_view text) {
 std::filesystem::path from_environment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
+}
+
+/// The files of a repository's main branch; none where they are not there.
+std::optional<std::filesystem::path> snapshot_of(const std::filesystem::path& folder) {
+  std::string commit;
+  try {
+    commit = read_text_file(folder / "refs" / "main", 4096);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+  while (!commit.empty() && (commit.back() == '\n' || commit.back() == ' ')) commit.pop_back();
+  if (!is_word(commit)) return std::nullopt;
+  return folder / "snapshots" / commit;
+}
+
+bool is_folder_model(const std::filesystem::path& snapshot) {
+  std::error_code error;
+  return std::filesystem::exists(snapshot / "config.json", error);
+}
+
+/// The first of parts is first.
+std::vector<std::filesystem::path> ggufs_in(const std::filesystem::path& snapshot) {
+  std::vector<std::filesystem::path> files;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(snapshot, error))
+    if (entry.path().extension() == ".gguf" && std::filesystem::exists(entry.path(), error))
+      files.push_back(entry.path());
+  std::ranges::sort(files);
+  return files;
+}
+
+/// The size of a file, or of the one that a link leads to; 0 of what is none.
+std::uint64_t bytes_of(const std::filesystem::path& file) {
+  std::error_code error;
+  const bool is_file = std::filesystem::is_regular_file(file, error);
+  const std::uintmax_t bytes = is_file ? std::filesystem::file_size(file, error) : 0;
+  return error ? 0 : bytes;
 }
 
 }  // namespace
@@ -73,27 +110,37 @@ bool is_of_quant(std::string_view file, std::string_view quant) {
 std::optional<std::filesystem::path> find_in_hub_cache(std::string_view text) {
   const std::optional<HubName> name = parse_hub_name(text);
   if (!name) return std::nullopt;
-  const std::filesystem::path folder = hub_folder(hub_cache_folder(), name->repository);
-  std::error_code error;
-  if (!std::filesystem::exists(folder / "refs" / "main", error)) return std::nullopt;
-  std::string commit;
-  try {
-    commit = read_text_file(folder / "refs" / "main", 4096);
-  } catch (const Error&) {
-    return std::nullopt;
-  }
-  while (!commit.empty() && (commit.back() == '\n' || commit.back() == ' ')) commit.pop_back();
-  if (!is_word(commit)) return std::nullopt;
-  const std::filesystem::path snapshot = folder / "snapshots" / commit;
-  std::vector<std::filesystem::path> ggufs;
-  for (const auto& entry : std::filesystem::directory_iterator(snapshot, error))
-    if (entry.path().extension() == ".gguf" && std::filesystem::exists(entry.path(), error))
-      ggufs.push_back(entry.path());
-  std::ranges::sort(ggufs);  // the first of parts is first
-  if (name->quant.empty() && std::filesystem::exists(snapshot / "config.json", error)) return snapshot;
-  for (const std::filesystem::path& file : ggufs)
+  const auto snapshot = snapshot_of(hub_folder(hub_cache_folder(), name->repository));
+  if (!snapshot) return std::nullopt;
+  if (name->quant.empty() && is_folder_model(*snapshot)) return snapshot;
+  for (const std::filesystem::path& file : ggufs_in(*snapshot))
     if (name->quant.empty() || is_of_quant(file.filename().string(), name->quant)) return file;
   return std::nullopt;
+}
+
+std::vector<CachedModel> list_hub_cache() {
+  constexpr std::string_view kPrefix = "models--";
+  std::vector<CachedModel> models;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(hub_cache_folder(), error)) {
+    const std::string folder = entry.path().filename().string();
+    const std::size_t middle = folder.find("--", kPrefix.size());
+    if (!folder.starts_with(kPrefix) || middle == std::string::npos) continue;
+    const std::string name =
+        folder.substr(kPrefix.size(), middle - kPrefix.size()) + "/" + folder.substr(middle + 2);
+    const auto snapshot = snapshot_of(entry.path());
+    if (!parse_hub_name(name) || !snapshot) continue;
+    if (is_folder_model(*snapshot)) {
+      models.push_back({name, *snapshot, 0});
+      for (const auto& file : std::filesystem::recursive_directory_iterator(*snapshot, error))
+        models.back().bytes += bytes_of(file.path());
+      continue;
+    }
+    for (const std::filesystem::path& file : ggufs_in(*snapshot))
+      models.push_back({name, file, bytes_of(file)});
+  }
+  std::ranges::sort(models, {}, [](const CachedModel& m) { return std::pair(m.name, m.path); });
+  return models;
 }
 
 std::string model_path(const std::string& text) {

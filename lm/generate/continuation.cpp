@@ -20,13 +20,14 @@ Continuation::Continuation(std::span<const std::int32_t> prompt, const DecodingO
       sampler_(options.sampling),
       ids_(prompt.begin(), prompt.end()),
       prompt_size_(prompt.size()),
+      prompt_left_(prompt.size()),
       // The last token needs no position.
       text_(options.text, options.stop_ids,
             std::min(options.max_tokens, positions - static_cast<std::int64_t>(prompt.size()) + 1), prompt,
             options.min_tokens) {}
 
 SamplingContext Continuation::context() const {
-  SamplingContext context{.seen = ids_, .prompt_size = prompt_size_};
+  SamplingContext context{.seen = ids_, .prompt_size = prompt_left_};
   if (generated() < options_.min_tokens) context.avoided = options_.stop_ids;
   return context;
 }
@@ -90,11 +91,19 @@ ChosenToken Continuation::check(std::span<const float> logits, const TokenDraft&
     const std::vector<TokenProbability>& q = draft.drawn_from.empty() ? certain : draft.drawn_from[i];
     accepted = accepts(draft.ids[i], p, q, sampler_);
     id = accepted ? draft.ids[i] : draw_from(residual(p, q), sampler_);
+    sampler_.chose(id, p);
   }
   if (options_.constraint != nullptr) options_.constraint->accept(id);
   ChosenToken token = add(id, draft, i, accepted);
   token.report = report(logits, id);
   return token;
+}
+
+void Continuation::forget(std::int64_t kept, std::int64_t count) {
+  const auto first = static_cast<std::size_t>(kept);
+  const auto end = first + static_cast<std::size_t>(count);
+  ids_.erase(ids_.begin() + kept, ids_.begin() + kept + count);
+  prompt_left_ -= std::min(end, prompt_left_) - std::min(first, prompt_left_);
 }
 
 ChosenToken Continuation::take(std::int32_t choice, const TokenDraft& draft, std::size_t i) {
@@ -106,6 +115,7 @@ ChosenToken Continuation::add(std::int32_t id, const TokenDraft& draft, std::siz
   if (i == 0) drafted_ += std::ssize(draft.ids);
   if (accepted) ++accepted_;
   ids_.push_back(id);
+  ++generated_;
   ChosenToken token;
   token.id = id;
   token.accepted = accepted;

@@ -31,11 +31,13 @@ class Continuation {
   /// without the last token. Throws ValueError for sampling options out of their domains.
   Continuation(std::span<const std::int32_t> prompt, const DecodingOptions& options, std::int64_t positions);
 
-  /// The prompt and what was chosen.
+  /// The prompt and what was chosen, without what was forgotten.
   std::span<const std::int32_t> ids() const { return ids_; }
   std::int64_t size() const { return static_cast<std::int64_t>(ids_.size()); }
   std::int64_t prompt_size() const { return static_cast<std::int64_t>(prompt_size_); }
-  std::int64_t generated() const { return size() - prompt_size(); }
+  /// Counts what ids() has of the prompt.
+  std::int64_t prompt_left() const { return static_cast<std::int64_t>(prompt_left_); }
+  std::int64_t generated() const { return generated_; }
   /// Tokens that may still be chosen.
   std::int64_t left() const { return text_.left(); }
 
@@ -64,6 +66,9 @@ class Continuation {
   /// Takes the token that the device has chosen, with takes_choices() of the options: as check() does.
   ChosenToken take(std::int32_t choice, const TokenDraft& draft = {}, std::size_t i = 0);
 
+  /// Forgets `count` tokens behind the first `kept`.
+  void forget(std::int64_t kept, std::int64_t count);
+
   /// Returns the text that is held back, where the sequence ends without a last token.
   std::string rest() { return text_.rest(); }
   /// Tokens of the drafts that were checked, those behind a token that was not accepted included.
@@ -86,6 +91,8 @@ class Continuation {
   Sampler sampler_;
   std::vector<std::int32_t> ids_;
   std::size_t prompt_size_;
+  std::size_t prompt_left_;
+  std::int64_t generated_ = 0;
   TextDecoder text_;
   std::int64_t drafted_ = 0;
   std::int64_t accepted_ = 0;

@@ -51,6 +51,8 @@ LoadedModel::LoadedModel(const std::filesystem::path& dir, const ModelServerOpti
 void LoadedModel::open_embedder(const std::filesystem::path& dir, Device device,
                                 const ModelServerOptions& options) {
   refuse(!options.adapters.empty(), "embeddings are made without adapters");
+  refuse(!options.chat_template.empty() || !options.system_prompt.empty(),
+         "embeddings are made without a chat template and without a system prompt");
   refuse(options.cache_type != CacheType::model, "embeddings are made without a cache of keys and values");
   refuse(options.speculation.drafts(), "embeddings are made without a draft model and without look-up");
   served_ = load_served_embedder(dir);
@@ -67,7 +69,8 @@ void LoadedModel::open_generator(const std::filesystem::path& dir, Device device
   model_ = load_causal_lm(dir, device, options.dtype, halves_for_inference(device));
   model_->set_activations(options.activations);
   model_->set_cache_type(options.cache_type);
-  served_ = load_served_model(dir, model_->config(), problem_);
+  served_ = load_served_model(dir, model_->config(), options.chat_template, problem_);
+  served_.system_prompt = options.system_prompt;
   if (!options.name.empty()) served_.name = options.name;
   served_.split_thinking = options.split_thinking;
   served_.lenient_schemas = options.lenient_schemas;

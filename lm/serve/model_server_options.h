@@ -46,6 +46,8 @@ struct ModelServerOptions {
   std::size_t max_models = 0;  ///< that are open at once; 0: all
   /// LoRA adapters: a name, that requests call as a model, and a folder each.
   std::vector<std::pair<std::string, std::filesystem::path>> adapters;
+  std::string chat_template;  ///< Jinja, in place of the models' own; "": theirs
+  std::string system_prompt;  ///< of conversations that have no message of the system's
   SamplingDefaults sampling;
   SpeculationOptions speculation;
   bool split_thinking = true;  ///< an answer's thinking becomes "reasoning_content"

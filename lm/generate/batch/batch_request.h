@@ -47,6 +47,10 @@ struct GenerateRequest : DecodingOptions {
   /// Says how many of the most likely tokens are reported with each token of the prompt, as `logprobs` does
   /// of those that are chosen. The whole prompt is computed then. Absent: none.
   std::optional<std::int64_t> prompt_logprobs;
+  /// Lets the text go on where its context is full: the first half of what stands behind its first so many
+  /// tokens is forgotten then, and the rest computed again at its new positions. At most half of the
+  /// context. Absent: the text ends there.
+  std::optional<std::int64_t> shift_keeps;
   /// Receives every event, on the thread of step() (a request cancelled while it waits: too). It has to be
   /// quick, as the whole batch waits for it; it may call submit() and cancel(). false ends the request: then
   /// this event was its last, whatever its `finish`. What it throws counts as false.
@@ -67,8 +71,7 @@ struct BatchLimits {
   std::int64_t cache_positions = 0;
   std::int64_t prefill_chunk = 512;  ///< prompt tokens computed between two steps of decoding at most
   bool reuse_prefixes = true;        ///< start from the pages of an earlier request with the same beginning
-  /// Keeps texts beyond the generator's life, for requests with the same beginning; null: none. Only of
-  /// models whose layers have no window.
+  /// Keeps texts beyond the generator's life, for requests with the same beginning; null: none.
   std::shared_ptr<PromptCache> prompt_cache;
 };
 
@@ -94,7 +97,8 @@ struct BatchStatus {
   std::uint64_t drafted_tokens = 0;     ///< guessed by drafters and checked, and of these
   std::uint64_t accepted_tokens = 0;    ///< those that were kept
   std::uint64_t recomputed_tokens = 0;  ///< of any kind, computed again after their pages were given up
-  std::uint64_t finished = 0;           ///< requests, whatever the reason
+  std::uint64_t shifted = 0;    ///< times that a text forgot some of its tokens, as its context was full
+  std::uint64_t finished = 0;   ///< requests, whatever the reason
   std::uint64_t preempted = 0;  ///< times that a request gave its pages up, to be computed again later
 };
 

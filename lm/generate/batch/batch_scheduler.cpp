@@ -35,6 +35,9 @@ void BatchScheduler::check(const GenerateRequest& request) const {
     throw ValueError(
         fmt::format("generate: {} log-probabilities a token of the prompt, of a vocabulary of {}",
                     *request.prompt_logprobs, vocabulary));
+  if (request.shift_keeps && (*request.shift_keeps < 0 || *request.shift_keeps > limits_.max_context / 2))
+    throw ValueError(fmt::format("generate: {} tokens stay where the context of {} is full, at most a half",
+                                 *request.shift_keeps, limits_.max_context));
   check_decoding(request, vocabulary);
 }
 
@@ -167,7 +170,7 @@ void BatchScheduler::end(RunningRequest& request, FinishReason reason, const std
 /// Frees the pages and takes the request out of the batch; it lives on until the next step.
 void BatchScheduler::finish(RunningRequest& request) {
   if (forward_ != nullptr) {
-    save(request);
+    save(request, request.fed());
     request.leave(forward_->store());
   }
   const auto place = place_of(request);

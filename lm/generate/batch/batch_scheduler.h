@@ -58,7 +58,8 @@ class BatchScheduler {
   // Functions of texts in files (saved_texts.cpp).
   bool saves(const RunningRequest& request) const;
   void restore(RunningRequest& request);
-  void save(const RunningRequest& request);
+  void save(const RunningRequest& request, std::int64_t end);
+  void save_before_windows(const RunningRequest& request, std::int64_t count);
 
   // Functions of a step (batch_step.cpp).
   void end_cancelled();

@@ -140,7 +140,9 @@ void BatchScheduler::decode() {
 
 void BatchScheduler::propose(RunningRequest& request) {
   try {
-    request.propose(forward_->store(), limits_.prefill_chunk - 1, model_.config().vocab_size);
+    // A text that may go beyond its context is to have room for the last token and the draft.
+    const std::int64_t room = limits_.max_context - request.fed() - 1;
+    request.propose(forward_->store(), std::min(limits_.prefill_chunk - 1, room), model_.config().vocab_size);
   } catch (const DeviceError&) {
     throw;
   } catch (...) {
@@ -248,11 +250,17 @@ void BatchScheduler::settle(Requests requests, std::int64_t count, const Answers
     choose(request, answers, r * answers.rows);
     if (!runs(request)) continue;
     request.drop_draft();
+    if (request.shift(forward_->store(), limits_.max_context)) {
+      found(request);
+      book_.count([](BatchStatus& status) { ++status.shifted; });
+      continue;
+    }
     request.outgrow(forward_->store());
   }
 }
 
 void BatchScheduler::note_fed(RunningRequest& request, std::int64_t count) {
+  save_before_windows(request, count);
   const RunningRequest::Fed fed = request.feed(forward_->store(), count);
   book_.count([&](BatchStatus& status) {
     status.prompt_tokens += static_cast<std::uint64_t>(fed.of_prompt);

@@ -3,20 +3,27 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace caldera {
+namespace {
+
+// Positions of a text that goes on where its context is full.
+constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max() / 2;
+
+}  // namespace
 
 RunningRequest::RunningRequest(RequestId id, GenerateRequest request, NamedAdapter adapter,
                                const TextFrequencies& frequencies, std::int64_t context)
     : id_(id),
       request_(std::move(request)),
       adapter_(std::move(adapter)),
-      sequence_(request_.prompt, request_, context),
+      sequence_(request_.prompt, request_, request_.shift_keeps ? kEndless : context),
       frequencies_(frequencies) {}
 
 void RunningRequest::join(PageStore& store) {
-  text_length_ = frequencies_.text_length(sequence_.prompt_size(), sequence_.size());
+  text_length_ = frequencies_.text_length(sequence_.prompt_left(), sequence_.size());
   std::string kind = adapter_.kind + frequencies_.kind(text_length_);
   // What others have computed says nothing of its logits.
   if (scores_prompt()) kind += fmt::format("|{}", id_);
@@ -44,13 +51,23 @@ void RunningRequest::outgrow(PageStore& store) {
   join(store);
 }
 
+bool RunningRequest::shift(PageStore& store, std::int64_t context) {
+  if (!request_.shift_keeps || sequence_.size() <= context) return false;
+  leave(store);
+  const std::int64_t kept = *request_.shift_keeps;
+  sequence_.forget(kept, std::max<std::int64_t>((sequence_.size() - kept) / 2, 1));
+  settled_ = sequence_.size() - 1;  // which are computed again
+  join(store);
+  return true;
+}
+
 void RunningRequest::restored(PageStore& store, std::int64_t end) {
   fed_ = end;
   store.written(text_, sequence_.ids().first(static_cast<std::size_t>(fed_)));
 }
 
 std::int64_t RunningRequest::settle_reused() {
-  const std::int64_t found = std::max<std::int64_t>(std::min(fed_, sequence_.prompt_size()) - settled_, 0);
+  const std::int64_t found = std::max<std::int64_t>(std::min(fed_, sequence_.prompt_left()) - settled_, 0);
   settled_ = std::max(settled_, fed_);
   reused_ += found;
   return found;
@@ -102,7 +119,7 @@ RunningRequest::Fed RunningRequest::feed(PageStore& store, std::int64_t count) {
   fed.again = std::clamp<std::int64_t>(settled_ - fed_, 0, count);
   const std::int64_t first = fed_ + fed.again;
   fed_ += count;
-  fed.of_prompt = std::max<std::int64_t>(std::min(fed_, sequence_.prompt_size()) - first, 0);
+  fed.of_prompt = std::max<std::int64_t>(std::min(fed_, sequence_.prompt_left()) - first, 0);
   settled_ = std::max(settled_, fed_);
   store.written(text_, sequence_.ids().first(static_cast<std::size_t>(fed_)));
   return fed;

@@ -42,6 +42,9 @@ class RunningRequest {
   void catch_up(PageStore& store);
   /// Leaves and joins again where its keys do not fit the text's length any more (see TextFrequencies).
   void outgrow(PageStore& store);
+  /// Forgets the first half of what stands behind the tokens that are to stay, leaves, and joins again, where
+  /// the text has no room for its last token in `context` positions. False where that is not so.
+  bool shift(PageStore& store, std::int64_t context);
   /// Says that what join() or catch_up() found is used. Returns the tokens of the prompt that are not
   /// computed for it.
   std::int64_t settle_reused();

@@ -13,7 +13,7 @@ constexpr std::int64_t kLeastSaved = 4 * kPiece;
 }  // namespace
 
 bool BatchScheduler::saves(const RunningRequest& request) const {
-  return limits_.prompt_cache != nullptr && !changed_ && forward_->moves_rows() && !request.scores_prompt();
+  return limits_.prompt_cache != nullptr && !changed_ && !request.scores_prompt();
 }
 
 /// Takes pieces of the request's beginning from files, all but its last token at most.
@@ -43,22 +43,30 @@ void BatchScheduler::restore(RunningRequest& request) {
   found(request);
 }
 
-/// Leaves what is computed of a text in files, but for what is there.
-void BatchScheduler::save(const RunningRequest& request) {
-  if (!saves(request) || request.fed() < kLeastSaved) return;
+/// Leaves the first `end` tokens of a text, which are computed, in files, but for what is there: up to where
+/// a window has left something behind.
+void BatchScheduler::save(const RunningRequest& request, std::int64_t end) {
+  if (!saves(request) || std::ssize(request.ids()) < kLeastSaved) return;
   PromptCache& cache = *limits_.prompt_cache;
-  const auto ids = request.ids().first(static_cast<std::size_t>(request.fed()));
+  const auto ids = request.ids().first(static_cast<std::size_t>(end));
   const std::vector<std::string> pieces = cache.pieces_of(request.saved_kind(), ids);
   try {
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       if (cache.has(pieces[i])) continue;
       const auto begin = static_cast<std::int64_t>(i) * kPiece;
+      if (!forward_->has_rows(request.text(), begin, kPiece)) return;
       cache.save(pieces[i], ids.subspan(static_cast<std::size_t>(begin), PromptCache::kPieceTokens),
                  forward_->rows(request.text(), begin, kPiece));
     }
   } catch (const Error&) {
     // What is not kept is computed; what is wrong with the device shows where it is used next.
   }
+}
+
+/// Leaves pieces that the next `count` tokens, which are computed, make whole, before a window gives them up.
+void BatchScheduler::save_before_windows(const RunningRequest& request, std::int64_t count) {
+  const std::int64_t end = request.fed() + count;
+  if (end / kPiece > request.fed() / kPiece && forward_->has_windows()) save(request, end);
 }
 
 }  // namespace caldera

@@ -172,12 +172,26 @@ PagedCall PagedForward::call_for(std::span<const PagedRow> rows, std::int64_t ba
   return call;
 }
 
-std::vector<std::int32_t> PagedForward::slots_of(const PageStore::Text& text, std::int64_t begin,
-                                                 std::int64_t count) const {
-  std::vector<std::int32_t> slots;
-  for (std::int64_t at = begin; at < begin + count; ++at)
-    slots.push_back(static_cast<std::int32_t>(store_.page(text, 0, at / kPagePositions) * kPagePositions +
-                                              at % kPagePositions));
+bool PagedForward::has_windows() const {
+  return std::ranges::any_of(store_.groups(), [](const PageStore::Group& g) { return g.window.has_value(); });
+}
+
+bool PagedForward::has_rows(const PageStore::Text& text, std::int64_t begin, std::int64_t count) const {
+  for (std::size_t g = 0; g < store_.groups().size(); ++g)
+    for (std::int64_t block = begin / kPagePositions; block * kPagePositions < begin + count; ++block)
+      if (block >= text.blocks() || store_.page(text, g, block) == 0) return false;
+  return true;
+}
+
+PagedKVCache::GroupSlots PagedForward::slots_of(const PageStore::Text& text, std::int64_t begin,
+                                                std::int64_t count) const {
+  PagedKVCache::GroupSlots slots(store_.groups().size());
+  for (std::size_t g = 0; g < slots.size(); ++g)
+    for (std::int64_t at = begin; at < begin + count; ++at) {
+      const std::int64_t page = store_.page(text, g, at / kPagePositions);
+      slots[g].push_back(page == 0 ? PagedKVCache::kNoSlot
+                                   : static_cast<std::int32_t>(page * kPagePositions + at % kPagePositions));
+    }
   return slots;
 }
 

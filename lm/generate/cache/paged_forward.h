@@ -71,9 +71,12 @@ class PagedForward {
   LazyTensor feed_scored(const PagedRow& row);
   std::vector<LazyTensor> state() const { return cache_.state(); }
 
-  /// Whether keys and values of a text can be taken out and put back: no layer has a window.
-  bool moves_rows() const { return store_.groups().size() == 1 && !store_.groups().front().window; }
-  /// Copies keys and values of `count` positions of a text to the host, or writes them.
+  /// Whether some layers have a window, and so give pages back while the text goes on.
+  bool has_windows() const;
+  /// Whether keys and values of `count` positions of a text are there in all layers.
+  bool has_rows(const PageStore::Text& text, std::int64_t begin, std::int64_t count) const;
+  /// Copies keys and values of `count` positions of a text to the host, or writes them, where the text has
+  /// pages for them.
   std::vector<std::byte> rows(const PageStore::Text& text, std::int64_t begin, std::int64_t count) const;
   void set_rows(const PageStore::Text& text, std::int64_t begin, std::int64_t count,
                 std::span<const std::byte> bytes);
@@ -83,8 +86,8 @@ class PagedForward {
   static std::int64_t bytes_per_position(const CausalLM& model);
 
  private:
-  std::vector<std::int32_t> slots_of(const PageStore::Text& text, std::int64_t begin,
-                                     std::int64_t count) const;
+  PagedKVCache::GroupSlots slots_of(const PageStore::Text& text, std::int64_t begin,
+                                    std::int64_t count) const;
   std::int64_t padded_length(std::int64_t length) const;
   /// Hidden states (batch, length, hidden) of rows filled up to `length`.
   LazyTensor hidden_states(std::span<const PagedRow> rows, std::int64_t batch, std::int64_t length);

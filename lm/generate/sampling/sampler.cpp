@@ -52,9 +52,14 @@ std::int32_t checked_choice(std::int32_t id) {
   return id;
 }
 
-Sampler::Sampler(const SamplingOptions& options) : options_(options), engine_(options.seed) {
+Sampler::Sampler(const SamplingOptions& options)
+    : options_(options), engine_(options.seed), surprise_(2 * options.mirostat.tau) {
   options_.validate();
   std::ranges::sort(options_.repeats.breakers);
+  if (!options_.mirostat.on) return;
+  options_.top_k = 0;
+  options_.top_p = options_.typical_p = 1;
+  options_.min_p = options_.xtc_probability = 0;
 }
 
 std::span<const float> Sampler::changed(std::span<const float> logits, const SamplingContext& context) {
@@ -91,7 +96,9 @@ std::int32_t Sampler::next(std::span<const float> logits, const SamplingContext&
   if (options_.typical_p == 1) {
     const bool excludes = options_.xtc_probability > 0 && uniform() < options_.xtc_probability;
     const Cut excluded = excludes ? ranked_.first(top_choices(cut)) : Cut{};
-    return ranked_.at(uniform() * (cut.sum - excluded.sum), cut, excluded.count).id;
+    const detail::RankedToken token = ranked_.at(uniform() * (cut.sum - excluded.sum), cut, excluded.count);
+    if (options_.mirostat.on) follow(ranked_.weight(token.logit) / cut.sum);
+    return token.id;
   }
   const detail::RankedLogits::Typical kept = ranked_.typical(options_.typical_p, cut);
   return ranked_.at(uniform() * kept.sum, kept).id;
@@ -145,7 +152,22 @@ Sampler::Cut Sampler::filter(std::span<const float> logits) {
   if (options_.top_k > 0) cut = ranked_.first(static_cast<std::size_t>(options_.top_k));
   if (options_.top_p < 1) cut = ranked_.reaching(options_.top_p * cut.sum, cut);
   if (options_.min_p > 0) cut = ranked_.above(options_.min_p, cut);
+  if (options_.mirostat.on) {
+    const double weight = cut.sum * std::exp2(-surprise_);
+    cut = weight > 1 ? ranked_.first(1) : ranked_.above(weight, cut);  // the best has 1
+  }
   return cut;
+}
+
+void Sampler::chose(std::int32_t id, std::span<const TokenProbability> among) {
+  if (!options_.mirostat.on || options_.temperature == 0) return;
+  const auto found = std::ranges::find(among, id, &TokenProbability::id);
+  if (found != among.end()) follow(found->probability);
+}
+
+/// Moves mu behind a token that had this probability among those that were kept.
+void Sampler::follow(double probability) {
+  surprise_ -= options_.mirostat.eta * (-std::log2(probability) - options_.mirostat.tau);
 }
 
 // std::uniform_real_distribution may differ between standard libraries; the engine may not.

@@ -66,6 +66,10 @@ class Sampler {
   /// probabilities, which sum to 1. Of greedy sampling the one token. Nothing is drawn. Throws as next().
   std::vector<TokenProbability> distribution(std::span<const float> logits, const SamplingContext& context);
 
+  /// Says which of the tokens that distribution() gave was chosen: what mirostat goes by. next() does so
+  /// itself.
+  void chose(std::int32_t id, std::span<const TokenProbability> among);
+
   /// A number in [0, 1) that advances the generator as one draw does: what accepts or refuses a draft.
   double uniform();
 
@@ -74,11 +78,13 @@ class Sampler {
 
   std::span<const float> changed(std::span<const float> logits, const SamplingContext& context);
   Cut filter(std::span<const float> logits);
+  void follow(double probability);
   std::size_t top_choices(const Cut& cut);
   std::vector<TokenProbability> left(std::span<const float> logits);
 
   SamplingOptions options_;
   std::mt19937_64 engine_;
+  double surprise_ = 0;          // mirostat's mu: the most bits that a token may surprise by
   std::vector<float> changed_;   // scratch
   detail::RankedLogits ranked_;  // scratch
 };

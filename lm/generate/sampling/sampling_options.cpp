@@ -35,6 +35,9 @@ void SamplingOptions::validate() const {
   require_option(xtc_probability >= 0 && xtc_probability <= 1,
                  "sampling: xtc-probability must lie in [0, 1]");
   require_option(xtc_threshold >= 0 && xtc_threshold <= 1, "sampling: xtc-threshold must lie in [0, 1]");
+  require_option(std::isfinite(mirostat.tau) && mirostat.tau >= 0,
+                 "sampling: mirostat-tau must be 0 or more bits");
+  require_option(mirostat.eta >= 0 && mirostat.eta <= 1, "sampling: mirostat-eta must lie in [0, 1]");
   for (const auto& [id, bias] : logit_bias) {
     require_option(id >= 0, "sampling: a token of logit-bias must not be negative");
     require_option(bias < std::numeric_limits<float>::infinity(),

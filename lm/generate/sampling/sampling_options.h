@@ -19,11 +19,21 @@ struct RepeatPenalty {
   std::vector<std::int32_t> breakers;
 };
 
+/// Mirostat 2.0 (Basu et al. 2021, "Mirostat: A Neural Text Decoding Algorithm that Directly Controls
+/// Perplexity"): tokens are kept whose surprise, -log2 of their probability, is at most mu, or else the most
+/// likely one. mu is 2 * tau for the first token; behind each it falls by eta * (s - tau), where s is the
+/// surprise of the token drawn among those that were kept.
+struct Mirostat {
+  bool on = false;
+  double tau = 5;    ///< bits that tokens are to surprise by
+  double eta = 0.1;  ///< how fast mu follows
+};
+
 /// Says how the next token is chosen. What changes logits comes first, in the order of vLLM: the tokens that
 /// a constraint rules out, logit bias, repetition penalty, frequency penalty, presence penalty; then the
 /// penalty on repeats. The filters follow in the order of Hugging Face's `generate`: temperature, top-k,
-/// top-p, min-p, typical, and XTC; each sees the probabilities that the ones before it left, normalised. Then
-/// one token is drawn from what is left.
+/// top-p, min-p, typical, and XTC; each sees the probabilities that the ones before it left, normalised. With
+/// mirostat temperature is followed by that alone. Then one token is drawn from what is left.
 struct SamplingOptions {
   double temperature = 0;  ///< 0 takes the most likely token (the lowest id of equals)
   std::int64_t top_k = 0;  ///< keep the k most likely; 0 keeps all
@@ -49,6 +59,8 @@ struct SamplingOptions {
   /// nothing is drawn, and nothing left out.
   double xtc_probability = 0;
   double xtc_threshold = 0.1;
+  /// Stands in place of top-k, top-p, min-p, typical and XTC, as in llama.cpp.
+  Mirostat mirostat;
 
   /// Whether the logits are drawn from as the model gives them.
   bool keeps_logits() const {

@@ -221,32 +221,42 @@ std::size_t PagedKVCache::row_bytes() const {
   return 2 * keys_.size() * static_cast<std::size_t>(heads_ * form_.bytes());
 }
 
-std::vector<std::byte> PagedKVCache::rows(std::span<const std::int32_t> slots) const {
-  const std::vector<std::int32_t> numbers = rows_of_slots(slots, std::ssize(slots));
-  const LazyTensor at =
-      LazyTensor::from_span(std::span<const std::int32_t>(numbers), Shape{std::ssize(numbers)}, device_);
+/// The rows of the slots, of each group.
+std::vector<LazyTensor> PagedKVCache::row_numbers(const GroupSlots& slots) const {
+  std::vector<LazyTensor> numbers;
+  for (const std::vector<std::int32_t>& of_group : slots) {
+    const std::vector<std::int32_t> rows = rows_of_slots(of_group, std::ssize(of_group));
+    numbers.push_back(
+        LazyTensor::from_span(std::span<const std::int32_t>(rows), Shape{std::ssize(rows)}, device_));
+  }
+  return numbers;
+}
+
+std::vector<std::byte> PagedKVCache::rows(const GroupSlots& slots) const {
+  const std::vector<LazyTensor> at = row_numbers(slots);
   std::vector<LazyTensor> taken;
   for (std::size_t i = 0; i < keys_.size(); ++i)
-    for (const LazyTensor* buffer : {&keys_[i], &values_[i]}) taken.push_back(take(*buffer, at));
+    for (const LazyTensor* buffer : {&keys_[i], &values_[i]})
+      taken.push_back(take(*buffer, at[group_of_[i]]));
   eval(taken);
-  std::vector<std::byte> bytes(row_bytes() * slots.size());
+  std::vector<std::byte> bytes(row_bytes() * slots.front().size());
   const std::size_t part = bytes.size() / taken.size();
   for (std::size_t i = 0; i < taken.size(); ++i) taken[i].copy_to_host(bytes.data() + i * part);
   return bytes;
 }
 
-void PagedKVCache::set_rows(std::span<const std::int32_t> slots, std::span<const std::byte> bytes) {
-  if (bytes.size() != row_bytes() * slots.size()) throw ShapeError("PagedKVCache: rows do not fit the cache");
-  const std::vector<std::int32_t> numbers = rows_of_slots(slots, std::ssize(slots));
-  const LazyTensor at =
-      LazyTensor::from_span(std::span<const std::int32_t>(numbers), Shape{std::ssize(numbers)}, device_);
-  const Shape shape{std::ssize(numbers), form_.width()};
+void PagedKVCache::set_rows(const GroupSlots& slots, std::span<const std::byte> bytes) {
+  if (bytes.size() != row_bytes() * slots.front().size())
+    throw ShapeError("PagedKVCache: rows do not fit the cache");
+  const std::vector<LazyTensor> at = row_numbers(slots);
   const std::size_t part = bytes.size() / (2 * keys_.size());
   for (std::size_t i = 0; i < keys_.size(); ++i)
     for (std::vector<LazyTensor>* buffers : {&keys_, &values_}) {
       LazyTensor& buffer = (*buffers)[i];
-      buffer =
-          scatter(buffer, at, LazyTensor::from_bytes(bytes.data(), part, buffer.dtype(), shape, device_));
+      const LazyTensor& numbers = at[group_of_[i]];
+      const Shape shape{numbers.shape(0), form_.width()};
+      buffer = scatter(buffer, numbers,
+                       LazyTensor::from_bytes(bytes.data(), part, buffer.dtype(), shape, device_));
       bytes = bytes.subspan(part);
     }
   eval(state());

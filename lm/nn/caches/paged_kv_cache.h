@@ -63,11 +63,12 @@ class PagedKVCache final : public AttentionCache {
                         const AttentionForm& form) override;
   void finish() override;
 
-  /// Copies rows of every layer to the host: a layer's keys, its values, and so on. All layers are of one
-  /// group.
-  std::vector<std::byte> rows(std::span<const std::int32_t> slots) const;
-  /// Writes what rows() gave, and evaluates it.
-  void set_rows(std::span<const std::int32_t> slots, std::span<const std::byte> bytes);
+  /// Holds the slots of some positions: a list for each group, all of one length.
+  using GroupSlots = std::vector<std::vector<std::int32_t>>;
+  /// Copies rows of every layer to the host: a layer's keys, its values, and so on.
+  std::vector<std::byte> rows(const GroupSlots& slots) const;
+  /// Writes what rows() gave, but for kNoSlot, and evaluates it.
+  void set_rows(const GroupSlots& slots, std::span<const std::byte> bytes);
   /// Counts the bytes of one position.
   std::size_t row_bytes() const;
 
@@ -100,6 +101,7 @@ class PagedKVCache final : public AttentionCache {
   PagedKVCache(const CacheForm& form, Device device) : device_(device), form_(form) {}
   void locate(const CallShapes& call, const LazyTensor& data);
   std::vector<std::int32_t> rows_of_slots(std::span<const std::int32_t> slots, std::int64_t length) const;
+  std::vector<LazyTensor> row_numbers(const GroupSlots& slots) const;
 
   /// The data of the call, for the layers of a group.
   struct Located {

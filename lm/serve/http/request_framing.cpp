@@ -120,7 +120,11 @@ void RequestFraming::request_line(std::string_view line) {
   const std::size_t method = line.find(' ');
   const bool is_one = (is_old_ || line.ends_with(" HTTP/1.1")) && std::ranges::count(line, ' ') == 2 &&
                       method > 0 && std::ranges::all_of(line.substr(0, method), is_token);
-  if (!is_one) refuse(400, "the request is malformed: its first line is none of HTTP/1.1");
+  if (!is_one) return refuse(400, "the request is malformed: its first line is none of HTTP/1.1");
+  // Other forms are for proxies, and may name another host than the header Host does.
+  const std::string_view target = line.substr(method + 1);
+  if (!target.starts_with('/') && !line.starts_with("OPTIONS * "))
+    refuse(400, "the request is malformed: its target is no path");
 }
 
 void RequestFraming::header(std::string_view line) {
@@ -162,7 +166,10 @@ void RequestFraming::end_head() {
 }
 
 void RequestFraming::chunk_line(std::string_view line) {
-  const std::string_view digits = trimmed(line.substr(0, line.find(';')));
+  // Blanks may stand before an extension alone.
+  const std::size_t extension = line.find(';');
+  std::string_view digits = line.substr(0, extension);
+  if (extension != std::string_view::npos) digits = digits.substr(0, digits.find_last_not_of(" \t") + 1);
   std::size_t size = 0;
   const char* end = digits.data() + digits.size();
   const auto [stopped, error] = std::from_chars(digits.data(), end, size, 16);

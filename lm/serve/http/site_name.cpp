@@ -29,7 +29,8 @@ std::optional<int> parse_port(std::string_view text) {
   int port = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
   const bool whole = error == std::errc() && end == text.data() + text.size() && is_digit(text.front());
-  return whole && text.size() <= 5 && port <= 65535 ? std::optional(port) : std::nullopt;
+  const bool is_plain = text.size() == 1 || text.front() != '0';
+  return whole && is_plain && text.size() <= 5 && port <= 65535 ? std::optional(port) : std::nullopt;
 }
 
 std::optional<std::string> ipv6(std::string_view text) {

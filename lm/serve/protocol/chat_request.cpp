@@ -128,6 +128,18 @@ void read_tools(const Fields& fields, const ServeLimits& limits, ChatRequest& re
   }
 }
 
+/// Refuses to go on with what is no text of an answer.
+void check_continued(const Fields& fields, const ChatRequest& request) {
+  constexpr const char* kName = "continue_final_message";
+  if (request.add_generation_prompt)
+    fields.fail(kName, "goes on with the last message, and \"add_generation_prompt\" begins one: not both");
+  const Json& last = request.messages.back();
+  if (last.contains("tool_calls")) fields.fail(kName, "cannot go on behind calls of tools");
+  const std::string text = last["content"].is_string() ? last["content"].get<std::string>() : "";
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos)
+    fields.fail(kName, "needs a last message that has a text");
+}
+
 }  // namespace
 
 ChatRequest read_chat_request(const Json& body, const ServeLimits& limits) {
@@ -135,7 +147,7 @@ ChatRequest read_chat_request(const Json& body, const ServeLimits& limits) {
   std::vector<std::string_view> known = option_fields();
   known.insert(known.end(), {"messages", "max_completion_tokens", "top_logprobs", "tools", "tool_choice",
                              "parallel_tool_calls", "chat_template_kwargs", "add_generation_prompt",
-                             "reasoning_effort", "truncation"});
+                             "continue_final_message", "reasoning_effort", "truncation"});
   fields.refuse_others(known);
 
   ChatRequest request;
@@ -165,7 +177,9 @@ ChatRequest read_chat_request(const Json& body, const ServeLimits& limits) {
         fields.fail("chat_template_kwargs", fmt::format("may not have '{}', a field of the request", own));
   }
   if (const auto effort = fields.text("reasoning_effort")) request.variables["reasoning_effort"] = *effort;
-  request.add_generation_prompt = fields.flag("add_generation_prompt").value_or(true);
+  request.continues = fields.flag("continue_final_message").value_or(false);
+  request.add_generation_prompt = fields.flag("add_generation_prompt").value_or(!request.continues);
+  if (request.continues) check_continued(fields, request);
   const std::string truncation = fields.text("truncation").value_or("disabled");
   if (truncation != "auto" && truncation != "disabled")
     fields.fail("truncation", "must be auto (old turns go where there is no room for all) or disabled");

@@ -20,6 +20,7 @@ struct ChatRequest {
   bool parallel_calls = true;       ///< more calls than one may be made in a turn
   Json variables = Json::object();  ///< "chat_template_kwargs", for the template
   bool add_generation_prompt = true;
+  bool continues = false;        ///< "continue_final_message": the answer goes on with the last message
   bool drops_old_turns = false;  ///< "truncation": where the context has no room for all, old turns go
 };
 

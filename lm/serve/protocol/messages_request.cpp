@@ -105,8 +105,6 @@ Json read_messages(const Fields& fields, const ServeLimits& limits) {
     if (role != "user" && role != "assistant") message.fail("role", "must be user or assistant");
     MessageReader(message, role == "user", messages).read();
   }
-  if (role == "assistant")
-    fields.fail("messages", "must end with the user's: an answer that is begun is not gone on with");
   return messages;
 }
 
@@ -155,6 +153,8 @@ ChatRequest read_messages_request(const Json& body, const ServeLimits& limits, b
     if (const Json* value = fields.find(same)) chat[same] = *value;
   if (const Json* stops = fields.find("stop_sequences")) chat["stop"] = *stops;
   chat["messages"] = read_messages(fields, limits);
+  // An answer that the last message has begun is gone on with.
+  if (chat["messages"].back()["role"] == "assistant") chat["continue_final_message"] = true;
   if (Json tools = read_tools(fields, limits); !tools.empty()) chat["tools"] = std::move(tools);
   if (Json choice = read_tool_choice(fields); !choice.is_null()) chat["tool_choice"] = std::move(choice);
   if (const Json* thinking = fields.object("thinking")) {

@@ -10,7 +10,7 @@ namespace caldera::serve {
 namespace {
 
 // Names of "options", and what they are called here.
-constexpr std::array<std::pair<const char*, const char*>, 11> kOptions{
+constexpr std::array<std::pair<const char*, const char*>, 14> kOptions{
     {{"temperature", "temperature"},
      {"top_k", "top_k"},
      {"top_p", "top_p"},
@@ -21,28 +21,36 @@ constexpr std::array<std::pair<const char*, const char*>, 11> kOptions{
      {"repeat_penalty", "repetition_penalty"},
      {"presence_penalty", "presence_penalty"},
      {"frequency_penalty", "frequency_penalty"},
+     {"mirostat", "mirostat"},
+     {"mirostat_tau", "mirostat_tau"},
+     {"mirostat_eta", "mirostat_eta"},
      {"num_predict", "max_tokens"}}};
 // How a model is loaded, which happened when the server began.
-constexpr std::array<std::string_view, 12> kOfLoading{"num_ctx",    "num_batch", "num_gpu",  "main_gpu",
-                                                      "num_thread", "num_keep",  "use_mmap", "use_mlock",
-                                                      "low_vram",   "numa",      "f16_kv",   "vocab_only"};
+constexpr std::array<std::string_view, 11> kOfLoading{"num_ctx",    "num_batch", "num_gpu",   "main_gpu",
+                                                      "num_thread", "use_mmap",  "use_mlock", "low_vram",
+                                                      "numa",       "f16_kv",    "vocab_only"};
 
 void read_options(const Fields& fields, Json& request) {
+  static const Json kNothing = Json::object();
   const Json* options = fields.object("options");
-  if (options == nullptr) return;
-  const Fields inner(*options, "options.");
+  const Fields inner(options == nullptr ? kNothing : *options, "options.");
   std::vector<std::string_view> known(kOfLoading.begin(), kOfLoading.end());
   for (const auto& [name, own] : kOptions) {
     known.push_back(name);
     if (const Json* value = inner.find(name)) request[own] = *value;
   }
   // Values that change nothing are no demand.
-  for (const auto& [name, off] : {std::pair{"mirostat", 0}, {"tfs_z", 1}, {"repeat_last_n", -1}}) {
+  for (const auto& [name, off] : {std::pair{"tfs_z", 1}, {"repeat_last_n", -1}}) {
     known.push_back(name);
     if (const auto value = inner.number(name, -1e9, 1e9); value && *value != off)
       inner.fail(name, fmt::format("is not supported; leave it out, or say {}", off));
   }
+  known.push_back("num_keep");
   inner.refuse_others(known);
+  if (fields.flag("shift").value_or(false)) {
+    request["context_shift"] = true;
+    if (const auto kept = inner.integer("num_keep", -1, 1 << 30)) request["n_keep"] = *kept;
+  }
   // -1 and -2 ask for as many as there is room for.
   if (const auto most = inner.integer("num_predict", -2, 1 << 30); most && *most < 0)
     request.erase("max_tokens");
@@ -115,6 +123,10 @@ OllamaRequest read_ollama_chat(const Json& body, const ServeLimits& limits) {
     if (!(*messages)[i].is_object()) throw bad_request(fmt::format("'{}' must be an object", path), path);
     chat["messages"].push_back(read_ollama_message(Fields((*messages)[i], path + ".")));
   }
+  // An answer that the last message has begun is gone on with, as there.
+  const Json& last = chat["messages"].back();
+  if (last["role"] == "assistant" && !last.contains("tool_calls") && last["content"] != "")
+    chat["continue_final_message"] = true;
   if (const Json* tools = fields.find("tools")) chat["tools"] = *tools;
   // What is said first goes by default there.
   if (fields.flag("truncate").value_or(true)) chat["truncation"] = "auto";

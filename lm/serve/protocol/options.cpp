@@ -10,6 +10,8 @@
 namespace caldera::serve {
 namespace {
 
+// The first tokens draw much attention whatever they are: texts without them go astray (Xiao et al. 2023).
+constexpr std::int64_t kShiftKeeps = 4;
 constexpr std::int64_t kMostIds = std::numeric_limits<std::int32_t>::max();
 
 // {"50256": -100}.
@@ -62,6 +64,12 @@ SamplingOptions read_sampling(const Fields& fields, const ServeLimits& limits) {
   repeats.last = fields.integer("dry_penalty_last_n", -1, kMostIds).value_or(repeats.last);
   options.xtc_probability = fields.number("xtc_probability", 0, 1).value_or(0);
   options.xtc_threshold = fields.number("xtc_threshold", 0, 1).value_or(options.xtc_threshold);
+  Mirostat& mirostat = options.mirostat;
+  const std::int64_t version = fields.integer("mirostat", 0, 2).value_or(mirostat.on ? 2 : 0);
+  if (version == 1) fields.fail("mirostat", "must be 0 (off) or 2: there is its second version alone");
+  mirostat.on = version == 2;
+  mirostat.tau = fields.number("mirostat_tau", 0, 100).value_or(mirostat.tau);
+  mirostat.eta = fields.number("mirostat_eta", 0, 1).value_or(mirostat.eta);
   options.seed = read_seed(fields);
   return options;
 }
@@ -87,11 +95,15 @@ const std::vector<std::string_view>& option_fields() {
       "presence_penalty", "frequency_penalty", "logit_bias", "seed", "max_tokens", "n", "stop",
       "stop_token_ids", "ignore_eos", "logprobs", "stream", "stream_options", "min_tokens", "dry_multiplier",
       "dry_base", "dry_allowed_length", "dry_penalty_last_n", "dry_sequence_breakers", "xtc_probability",
-      "xtc_threshold", "truncate_prompt_tokens", "response_format", "structured_outputs", "guided_json",
-      "guided_regex", "guided_choice", "guided_grammar", "grammar", "json_schema",
+      "xtc_threshold", "mirostat", "mirostat_tau", "mirostat_eta", "truncate_prompt_tokens",
+      "skip_special_tokens", "include_stop_str_in_output", "context_shift", "n_keep", "response_format",
+      "structured_outputs", "guided_json", "guided_regex", "guided_choice", "guided_grammar", "grammar",
+      "json_schema",
       // These say who asks, or how the answer is to be billed or kept.
       "user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key",
-      "prompt_cache_retention"};
+      "prompt_cache_retention",
+      // Of vLLM's tokenizers in Python; there is no other answer than its default's.
+      "spaces_between_special_tokens"};
   return kNames;
 }
 
@@ -110,6 +122,13 @@ CompletionOptions read_options(const Fields& fields, const ServeLimits& limits, 
   options.stop = fields.texts("stop", limits.max_stops, limits.max_stop_bytes);
   options.stop_ids = read_stop_ids(fields, limits);
   options.ignore_eos = fields.flag("ignore_eos").value_or(false);
+  options.shows_special = !fields.flag("skip_special_tokens").value_or(true);
+  options.shows_stop = fields.flag("include_stop_str_in_output").value_or(false);
+  const auto kept = fields.integer("n_keep", -1, limits.max_tokens);
+  if (fields.flag("context_shift").value_or(false))
+    options.shift_keeps = kept.value_or(kShiftKeeps);
+  else if (kept)
+    fields.fail("n_keep", "needs \"context_shift\": true");
   options.stream = fields.flag("stream").value_or(false);
   if (const Json* stream = fields.object("stream_options")) {
     if (!options.stream) fields.fail("stream_options", "needs \"stream\": true");

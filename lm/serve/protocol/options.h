@@ -37,6 +37,11 @@ struct CompletionOptions {
   std::vector<std::string> stop;
   std::vector<std::int32_t> stop_ids;
   bool ignore_eos = false;
+  bool shows_special = false;  ///< special tokens are part of the text
+  bool shows_stop = false;     ///< and so is the stop string that ended it
+  /// "context_shift": where the context is full, the text goes on without the first half of what stands
+  /// behind so many tokens; -1: behind the prompt.
+  std::optional<std::int64_t> shift_keeps;
   std::optional<std::int64_t> logprobs;  ///< how many of the most likely tokens to tell beside each
   bool stream = false;
   bool include_usage = false;  ///< a last chunk of a stream tells the usage

@@ -10,9 +10,15 @@
 namespace caldera::serve {
 namespace {
 
-void read_templates(const std::filesystem::path& dir, ServedModel& model, std::string& problem) {
+void read_templates(const std::filesystem::path& dir, const std::string& given, ServedModel& model,
+                    std::string& problem) {
   const ModelChatTemplates stored = load_chat_templates(dir);
   model.special_tokens = stored.special_tokens;
+  if (!given.empty()) {
+    model.chat.emplace(given);
+    model.tools = find_tool_format(given);
+    return;
+  }
   if (stored.templates.empty()) return;
   try {
     const std::string& plain = stored.source();
@@ -40,10 +46,10 @@ ServedModel load_served_embedder(const std::filesystem::path& dir) {
 }
 
 ServedModel load_served_model(const std::filesystem::path& dir, const ModelConfig& config,
-                              std::string& problem) {
+                              const std::string& chat_template, std::string& problem) {
   ServedModel model = load_served_embedder(dir);
   model.tokenizer = load_tokenizer(dir);
-  read_templates(dir, model, problem);
+  read_templates(dir, chat_template, model, problem);
 
   model.stop_ids = stop_tokens(config, load_generation_config(dir), model.tokenizer->eos_id());
   return model;

@@ -83,6 +83,10 @@ std::string Metrics::text(const BatchStatus& engine) const {
        engine.drafted_tokens);
   line("caldera_accepted_tokens_total", "counter", "Guessed tokens that were kept.", engine.accepted_tokens);
   line("caldera_preempted_total", "counter", "Times that a text gave its pages up.", engine.preempted);
+  line("caldera_recomputed_tokens_total", "counter", "Tokens computed again, as their pages were given up.",
+       engine.recomputed_tokens);
+  line("caldera_shifted_total", "counter", "Times that a text went on without some of its tokens.",
+       engine.shifted);
   return out;
 }
 

@@ -20,7 +20,7 @@ TextOptions text_options(std::shared_ptr<const Tokenizer> tokenizer, const Seque
   TextOptions text;
   text.tokenizer = std::move(tokenizer);
   // Without tools only the marks of thinking are wanted of the special tokens.
-  if (options.tools)
+  if (options.tools || options.shows_special)
     text.keeps_special = [](std::int32_t) { return true; };
   else if (options.thinking)
     text.keeps_special = [tokenizer = text.tokenizer.get()](std::int32_t id) {
@@ -42,9 +42,11 @@ Delta Sequence::take(const TokenEvent& event) {
   const bool thought = thinking();
   if (!std::exchange(begun_, true)) begin(event, delta);
   if (event.report && !is_stop_token) lines_.push_back(line_of(*event.report));
-  if (!event.text.empty()) {
-    take_lines(delta, event.text);
-    split(event.text, delta);
+  std::string shown = event.text;
+  if (options_.shows_stop) shown += event.stop.value_or("");
+  if (!shown.empty()) {
+    take_lines(delta, shown);
+    split(shown, delta);
   }
   delta.thinking = event.id && !is_stop_token && (thought || thinking());
   if (event.stop) lines_.clear();
@@ -134,7 +136,7 @@ TokenLine Sequence::line_of(const TokenReport& report) const {
   };
   TokenLine line;
   line.token = told(report.drawn);
-  line.shown = !tokenizer_.is_special(report.drawn.id);
+  line.shown = options_.shows_special || !tokenizer_.is_special(report.drawn.id);
   for (const TokenLogProbability& other : report.top) line.top.push_back(told(other));
   return line;
 }

@@ -18,6 +18,8 @@ struct SequenceOptions {
   std::int64_t index = 0;
   std::optional<ToolFormat> tools;  ///< look for calls
   bool streams_calls = false;       ///< calls, whose form is held, are told as they are written
+  bool shows_special = false;       ///< special tokens are part of the text
+  bool shows_stop = false;          ///< and so is a stop string
   std::string echo;                 ///< the text begins with it
   /// The prompt, where its tokens are reported.
   std::vector<std::int32_t> scored_prompt = {};

@@ -19,6 +19,7 @@ struct ServedModel {
   std::vector<std::string> adapters;  ///< names of adapters, which clients call as models
   std::shared_ptr<const Tokenizer> tokenizer;
   std::optional<ChatTemplate> chat;             ///< none: /v1/chat/completions says so
+  std::string system_prompt;                    ///< of conversations that have none; empty: none
   std::optional<ChatTemplate> chat_with_tools;  ///< where the model has another one for tools
   /// The special tokens that templates name: "bos_token" and the like.
   std::map<std::string, std::string> special_tokens;

@@ -10,8 +10,8 @@
 
 #include "engine/base/error.h"
 #include "lm/base/json_file.h"
-#include "lm/chat/template/base/chat_template_error.h"
 #include "lm/chat/turns.h"
+#include "lm/serve/service/rendered_chat.h"
 
 namespace caldera::serve {
 namespace {
@@ -28,6 +28,14 @@ void check_ids(const std::vector<std::int32_t>& ids, std::int64_t vocabulary, co
     if (id >= vocabulary)
       throw bad_request(fmt::format("token id {} lies outside of the vocabulary of {}", id, vocabulary),
                         param);
+}
+
+// Tokens of an answer that goes on where the context is full, in contexts, where the request has no number.
+constexpr std::int64_t kShiftedContexts = 10;
+
+void set_shown(const CompletionOptions& options, SequenceOptions& sequence) {
+  sequence.shows_special = options.shows_special;
+  sequence.shows_stop = options.shows_stop;
 }
 
 // The first `width` numbers of each vector, made length 1 again.
@@ -77,27 +85,9 @@ Engine& Service::engine() const {
                     "model", "model_not_supported");
 }
 
-/// The conversation as the model's template writes it.
 std::string Service::render(const ChatRequest& request) const {
-  if (!model_.chat) {
-    throw bad_request("the model has no chat template; use /v1/completions", "messages",
-                      "chat_template_missing");
-  }
   adapter_of(request.options.model);  // before the work of rendering
-  ChatTemplateInput input;
-  input.messages = request.messages;
-  input.tools = request.tools;
-  input.add_generation_prompt = request.add_generation_prompt;
-  input.variables = Json::object();
-  for (const auto& [name, token] : model_.special_tokens) input.variables[name] = token;
-  input.variables.update(request.variables);
-  try {
-    const bool with_tools = !request.tools.is_null() && model_.chat_with_tools;
-    return (with_tools ? *model_.chat_with_tools : *model_.chat).render(input).text;
-  } catch (const ChatTemplateError& error) {
-    throw bad_request(fmt::format("the model's chat template refuses the conversation: {}", error.what()),
-                      "messages");
-  }
+  return render_chat(model_, request);
 }
 
 /// How many tokens there are to be for the answer: what is asked for, a quarter of the context at most.
@@ -183,12 +173,13 @@ std::shared_ptr<Job> Service::start(const ChatRequest& request) {
   Rendered prompt = prompt_of(request);
   JobText first;
   first.request = make_request(request.options, std::move(prompt.ids));
+  set_shown(request.options, first.options);
   if (!request.tools.is_null()) first.options.tools = model_.tools;
   first.options.streams_calls =
       request.options.stream && constraints_.holds_calls() && request.options.form.is_any();
   if (model_.split_thinking) first.options.thinking.emplace(prompt.text);
   first.request.text = text_options(model_.tokenizer, first.options);
-  first.request.text.continues_prompt = false;
+  first.request.text.continues_prompt = request.continues;
   std::vector<JobText> texts;
   add_choices(
       request.options, first,
@@ -224,6 +215,7 @@ std::shared_ptr<Job> Service::start(const CompletionRequest& request) {
     const bool scores = request.echo && request.options.logprobs;
     if (scores) first.options.scored_prompt = ids;
     first.request = make_request(request.options, std::move(ids));
+    set_shown(request.options, first.options);
     if (scores) first.request.prompt_logprobs = request.options.logprobs;
     first.request.text = text_options(model_.tokenizer, first.options);
     add_choices(
@@ -252,7 +244,14 @@ GenerateRequest Service::make_request(const CompletionOptions& options,
   if (options.sampling.repeats.multiplier > 0)
     request.sampling.repeats.breakers = breakers_.tokens_of(options.repeat_breakers);
   request.min_tokens = options.min_tokens;
-  request.max_tokens = std::min(options.max_tokens.value_or(context), context - size);
+  if (options.shift_keeps) {
+    // One that says nothing of its length is to end some time.
+    request.max_tokens = options.max_tokens.value_or(kShiftedContexts * context);
+    const std::int64_t kept = *options.shift_keeps < 0 ? size : *options.shift_keeps;
+    request.shift_keeps = std::min(kept, context / 2);
+  } else {
+    request.max_tokens = std::min(options.max_tokens.value_or(context), context - size);
+  }
   if (!options.ignore_eos) request.stop_ids = model_.stop_ids;
   request.stop_ids.insert(request.stop_ids.end(), options.stop_ids.begin(), options.stop_ids.end());
   request.adapter = adapter_of(options.model);

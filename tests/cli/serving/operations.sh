@@ -124,6 +124,23 @@ cached
 cached
 [ "$told" = "$second" ] || fail "and written again: $told"
 
+# A template of one's own, and what the system says where a conversation does not.
+cat >"$work/said.py" <<'PYTHON'
+import json, sys, urllib.request
+body = json.dumps({"messages": [{"role": "user", "content": "Hi"}]}).encode()
+print(json.loads(urllib.request.urlopen(urllib.request.Request(sys.argv[1] + "/apply-template", body), timeout=60).read())["prompt"])
+PYTHON
+printf '%s' '{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}' >"$work/own.jinja"
+for template in "$work/own.jinja" "$(cat "$work/own.jinja")"; do
+  start_server --chat-template "$template" --system-prompt 'Be kind.'
+  said=$(python3 "$work/said.py" "$url") || fail "$(cat "$work/server.log")"
+  [ "$said" = '[system]Be kind.[user]Hi' ] || fail "$said"
+  stop_server
+done
+expect_exit 2 "$CALDERA_BIN" serve --model "$work/base" --chat-template "$work/absent"
+expect_exit 1 "$CALDERA_BIN" serve --device cpu --model "$work/base" --port 0 --chat-template '{% for %}'
+expect_one_error_line
+
 expect_exit 2 "$CALDERA_BIN" serve --model "$work/base" --model "$work/second"
 grep -q 'NAME=DIR' "$work/stderr" || fail "$(cat "$work/stderr")"
 expect_exit 2 "$CALDERA_BIN" serve --model "$work/base" --tls-cert "$work/keys.json"

@@ -102,6 +102,15 @@ expect_exit 1 "$CALDERA_BIN" pull org/quants:q9
 expect_one_error_line
 grep -q 'm-f16.gguf' "$work/stderr" || fail "$(cat "$work/stderr")"
 
+# What is there.
+expect_exit 0 "$CALDERA_BIN" pull --list
+grep -q "^org/tiny	[0-9]* MB	$folder\$" "$work/stdout" || fail "$(cat "$work/stdout")"
+[ "$(grep -c '^org/quants	0 MB	.*/m-Q4_K_M.gguf$' "$work/stdout")" = 1 ] || fail "$(cat "$work/stdout")"
+expect_exit 0 "$CALDERA_BIN" pull --list --json
+python3 -c 'import json, sys; assert [m["model"] for m in json.load(sys.stdin)] == ["org/quants", "org/tiny"]' <"$work/stdout"
+expect_exit 2 "$CALDERA_BIN" pull --list org/tiny
+expect_exit 2 "$CALDERA_BIN" pull
+
 # One that is broken off goes on from there.
 rm "$work/hub.log"
 expect_exit 0 "$CALDERA_BIN" pull org/broken

@@ -9,6 +9,7 @@
 #include "lm/adapters/lora.h"
 #include "lm/base/file_identity.h"
 #include "lm/base/sha256.h"
+#include "lm/models/registry.h"
 #include "tests/lm/generate/batch_requests.h"
 #include "tests/support/devices.h"
 #include "tests/support/temp_folder.h"
@@ -209,6 +210,45 @@ TEST_P(SavedTexts, AreKeptAsTheCacheKeepsThem) {
     EXPECT_EQ(answers[0].last.reused_tokens, 0);
     EXPECT_EQ(answers[1].last.reused_tokens, 320);
     EXPECT_EQ(answers[1].ids, answers[0].ids);
+  }
+}
+
+/// Layers with windows give keys up while a prompt is computed: pieces are written before that.
+TEST_P(SavedTexts, OfLayersWithWindowsToo) {
+  CALDERA_REQUIRE_DEVICE(GetParam());
+  const std::string config =
+      R"({"model_type":"qwen2","hidden_size":32,"intermediate_size":48,"num_hidden_layers":3,)"
+      R"("num_attention_heads":4,"num_key_value_heads":2,"vocab_size":61,"max_position_embeddings":1024,)"
+      R"("initializer_range":0.4,"use_sliding_window":true,"max_window_layers":1,"tie_word_embeddings":false,)"
+      R"("sliding_window":)";
+  for (const auto& [window, reused] : std::vector<std::pair<int, std::int64_t>>{{100, 448}, {20, 448}}) {
+    const std::unique_ptr<CausalLM> model =
+        make_causal_lm_from_json(config + std::to_string(window) + "}", GetParam(), 3);
+    model->materialize();
+    const TempFolder folder;
+    const Ids prompt = random_ids(500, 4);
+    Ids longer(prompt.begin(), prompt.begin() + 460);
+    longer.resize(600, 7);
+    std::vector<Answer> answers(4);
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      BatchLimits limits{.max_batch = 2, .prefill_chunk = 64};
+      if (i > 0) limits.prompt_cache = std::make_shared<PromptCache>(folder.path(), "m", 1U << 30);
+      BatchGenerator generator(*model, limits);
+      GenerateRequest request = asking(i == 3 ? longer : prompt, 90, answers[i]);
+      request.logprobs = 0;
+      generator.submit(std::move(request));
+      generator.run();
+      EXPECT_EQ(answers[i].last.error, "");
+    }
+    EXPECT_EQ(answers[1].last.reused_tokens, 0);
+    EXPECT_EQ(answers[2].last.reused_tokens, reused) << window;
+    EXPECT_EQ(answers[3].last.reused_tokens, reused) << window;
+    EXPECT_EQ(answers[3].ids, alone(*model, longer, 90));
+    for (std::size_t i = 1; i < 3; ++i) {
+      EXPECT_EQ(answers[i].ids, answers[0].ids) << window;
+      for (std::size_t t = 0; t < answers[0].logprobs.size(); ++t)
+        EXPECT_NEAR(answers[i].logprobs[t], answers[0].logprobs[t], 1e-4) << window;
+    }
   }
 }
 

@@ -229,6 +229,48 @@ TEST(SamplerReference, ProbabilitiesOfLargeRowsAreThoseOfTheDefinitions) {
   }
 }
 
+/// Mirostat as its paper has it: what surprises by more than mu bits goes, and mu follows what was drawn.
+TEST(SamplerReference, MirostatFollowsWhatItDraws) {
+  std::mt19937 random(6);
+  const auto number = [&](double low, double high) {
+    return low + (high - low) * static_cast<double>(random()) / 4294967296.0;
+  };
+  for (const double tau : {0.5, 3.0, 5.0}) {
+    SamplingOptions options{.temperature = 0.9, .top_k = 2, .top_p = 0.1, .seed = 3};
+    options.mirostat = {.on = true, .tau = tau, .eta = 0.2};
+    Sampler sampler(options), told(options);
+    double mu = 2 * tau, sum = 0;
+    int count = 0;
+    for (int step = 0; step < 300; ++step) {
+      std::vector<float> logits(step % 3 == 0 ? 3000 : 200);  // counted in buckets, and not
+      for (float& l : logits) l = static_cast<float>(number(-5, 5));
+      std::vector<double> scaled;
+      for (const float l : logits) scaled.push_back(l / 0.9);
+      const std::vector<double> p = softmax(scaled);
+      const double best = *std::ranges::max_element(p);
+      double kept = 0;
+      const auto keeps = [&](double x) {
+        return -std::log2(x) <= mu || (x == best && -std::log2(best) > mu);
+      };
+      for (const double x : p) kept += keeps(x) ? x : 0;
+      const std::vector<TokenProbability> among = told.distribution(logits, {});
+      for (const TokenProbability& token : among) {
+        const double x = p[static_cast<std::size_t>(token.id)];
+        ASSERT_TRUE(keeps(x)) << step;
+        ASSERT_NEAR(token.probability, x / kept, 1e-6) << step;
+      }
+      ASSERT_EQ(std::ranges::count_if(p, keeps), std::ssize(among)) << step;
+      const std::int32_t id = sampler.next(logits, {});
+      told.chose(id, among);
+      const double surprise = -std::log2(p[static_cast<std::size_t>(id)] / kept);
+      mu -= 0.2 * (surprise - tau);
+      if (step >= 50) sum += surprise;
+      if (step >= 50) ++count;
+    }
+    EXPECT_NEAR(sum / count, tau, 0.3);
+  }
+}
+
 TEST(SamplerReference, DrawsFollowTheProbabilities) {
   const std::vector<float> logits{0.3F, 1.1F, -0.4F, 0.9F, 0.2F, -2.0F};
   const std::vector<std::int32_t> seen{1, 3, 3};

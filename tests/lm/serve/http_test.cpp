@@ -310,6 +310,25 @@ TEST(Serve, RefusesPagesOfOtherSites) {
             403);
 }
 
+TEST(Serve, EveryPathRefusesPagesOfOtherSites) {
+  TestServer server;
+  for (const char* path :
+       {"/v1/chat/completions", "/v1/completions", "/v1/messages", "/v1/messages/count_tokens",
+        "/v1/responses", "/v1/embeddings", "/v1/rerank", "/rerank", "/api/chat", "/api/generate", "/tokenize",
+        "/detokenize", "/apply-template", "/v1/load_lora_adapter", "/v1/unload_lora_adapter"}) {
+    EXPECT_EQ(server.client().Post(path, {{"Origin", "http://evil.example"}}, "{}", kJson)->status, 403)
+        << path;
+    // As browsers send forms of other pages, without asking first.
+    EXPECT_EQ(server.client().Post(path, {{"Origin", "null"}}, "{}", "text/plain")->status, 403) << path;
+    EXPECT_EQ(server.client().Post(path, {{"Host", "127.0.0.1.evil.example"}}, "{}", kJson)->status, 403)
+        << path;
+    const auto asked = server.client().Options(path, {{"Origin", "http://evil.example"}});
+    EXPECT_FALSE(asked->has_header("Access-Control-Allow-Origin")) << path;
+  }
+  for (const char* path : {"/", "/v1/models", "/v1/models/tiny", "/metrics", "/health", "/api/tags"})
+    EXPECT_EQ(server.client().Get(path, {{"Host", "rebound.example"}})->status, 403) << path;
+}
+
 TEST(Serve, PushesBack) {
   serve::ServeLimits limits;
   limits.max_clients = 1;

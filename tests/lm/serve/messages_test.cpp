@@ -133,7 +133,7 @@ TEST(Messages, RefusesInAnthropicsWords) {
   EXPECT_EQ(ask(R"({"max_tokens":5,"colour":1,)" + hi + "}"), "invalid_request_error 400");
   for (const char* messages : {R"([])", R"([{"role":"system","content":"S"}])", R"([{"role":"user"}])",
                                R"([{"role":"user","content":[{"type":"image","source":{}}]}])",
-                               R"([{"role":"user","content":"a"},{"role":"assistant","content":"begun"}])",
+                               R"([{"role":"user","content":"a"},{"role":"assistant","content":" "}])",
                                R"([{"role":"user","content":[{"type":"tool_use","name":"a"}]}])"})
     EXPECT_EQ(ask(R"({"max_tokens":5,"messages":)" + std::string(messages) + "}"),
               "invalid_request_error 400")

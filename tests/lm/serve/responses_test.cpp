@@ -285,7 +285,7 @@ TEST(Ollama, RefusesInItsWords) {
   const std::string hi = R"("messages":[{"role":"user","content":"Hi"}])";
   refused("/api/chat", "{" + hi + R"(,"colour":1})", "colour");
   refused("/api/chat", "{" + hi + R"(,"options":{"colour":1}})", "options.colour");
-  refused("/api/chat", "{" + hi + R"(,"options":{"mirostat":2}})", "mirostat");
+  refused("/api/chat", "{" + hi + R"(,"options":{"mirostat":1}})", "mirostat");
   refused("/api/chat", "{" + hi + R"(,"options":{"temperature":-1}})", "temperature");
   refused("/api/chat", "{" + hi + R"(,"options":[]})", "options");
   refused("/api/chat", "{" + hi + R"(,"format":"xml"})", "format");
