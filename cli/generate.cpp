@@ -53,7 +53,7 @@ class GenerateCommand : public Command {
     Arguments input = args.one_required("prompt", "One of these");
     prompt_option_ = input.option("--prompt", prompt_, "Text to go on from; may be empty").type_name("S");
     input
-        .option("--prompt-file", prompt_file_,
+        .option("-f,--prompt-file", prompt_file_,
                 "File with such a text, or - for standard input; its last line's end is left out")
         .type_name("FILE");
     input.option("--prompt-ids", prompt_ids_, "Token ids to go on from, taken as they are: no bos is added")
@@ -67,7 +67,7 @@ class GenerateCommand : public Command {
         .type_name("N")
         .check(integer_in(1, 1024))
         .show_default();
-    args.option("--max-tokens", max_tokens_, "Tokens to generate at most")
+    args.option("-n,--max-tokens", max_tokens_, "Tokens to generate at most")
         .type_name("N")
         .check(integer_in(0))
         .show_default();

@@ -35,7 +35,7 @@ expect_exit 0 "$CALDERA_BIN" generate --json $model --prompt-file "$work/prompt.
 [ "$(ids "$work/stdout")" = "$(tail -n 1 "$work/expected")" ] || fail "--prompt-file: another text"
 printf '2 plus 2' | "$CALDERA_BIN" generate --json $model --prompt-file - >"$work/stdout" || fail "--prompt-file -"
 [ "$(ids "$work/stdout")" = "$(tail -n 1 "$work/expected")" ] || fail "standard input: another text"
-expect_exit 0 "$CALDERA_BIN" generate $model --prompt-file "$work/prompt.txt"
+expect_exit 0 "$CALDERA_BIN" generate $model -f "$work/prompt.txt"
 grep -a -q '^2 plus 2' "$work/stdout" || fail "the text does not begin with its prompt"
 "$CALDERA_BIN" generate --json $model --batch - <"$work/prompts.txt" >"$work/stdout" || fail "--batch -"
 ids "$work/stdout" | cmp - "$work/expected" || fail "--batch -: other texts"
