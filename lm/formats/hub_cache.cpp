@@ -110,7 +110,7 @@ bool is_of_quant(std::string_view file, std::string_view quant) {
 std::optional<std::filesystem::path> find_in_hub_cache(std::string_view text) {
   const std::optional<HubName> name = parse_hub_name(text);
   if (!name) return std::nullopt;
-  const auto snapshot = snapshot_of(hub_folder(hub_cache_folder(), name->repository));
+  auto snapshot = snapshot_of(hub_folder(hub_cache_folder(), name->repository));
   if (!snapshot) return std::nullopt;
   if (name->quant.empty() && is_folder_model(*snapshot)) return snapshot;
   for (const std::filesystem::path& file : ggufs_in(*snapshot))

@@ -125,7 +125,8 @@ OllamaRequest read_ollama_chat(const Json& body, const ServeLimits& limits) {
   }
   // An answer that the last message has begun is gone on with, as there.
   const Json& last = chat["messages"].back();
-  if (last["role"] == "assistant" && !last.contains("tool_calls") && last["content"] != "")
+  if (last["role"] == "assistant" && !last.contains("tool_calls") &&
+      !last["content"].get_ref<const std::string&>().empty())
     chat["continue_final_message"] = true;
   if (const Json* tools = fields.find("tools")) chat["tools"] = *tools;
   // What is said first goes by default there.

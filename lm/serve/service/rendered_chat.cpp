@@ -12,7 +12,7 @@ namespace {
 
 // Stands behind the message that is gone on with, so that its end is found in what the template wrote. The
 // blank shows whether the template takes blanks away from the end of messages.
-constexpr std::string_view kMark = "CALDERA_GOES_ON_HERE";
+constexpr std::string_view kMark = "MESSAGE_GOES_ON_HERE";
 
 bool is_of_system(const Json& message) {
   const auto role = message.value("role", "");

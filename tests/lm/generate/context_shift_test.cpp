@@ -9,7 +9,7 @@
 namespace caldera::testing {
 namespace {
 
-/// The greedy tokens of a text that forgets, of generate() alone: a text anew for each token.
+/// The greedy tokens of a text that forgets, of generate() alone: from its beginning for each token.
 Ids shifted_alone(CausalLM& model, Ids text, std::int64_t context, std::int64_t kept, std::int64_t tokens) {
   Ids chosen;
   while (std::ssize(chosen) < tokens) {

@@ -164,7 +164,7 @@ TEST_F(BegunAnswers, MirostatAndShiftsAreAskedForByTheirNames) {
   };
   EXPECT_EQ(shift({{"max_tokens", 9000}}).shift_keeps, 4);
   EXPECT_EQ(shift({{"max_tokens", 9000}}).max_tokens, 9000) << "beyond the context of 4,096";
-  EXPECT_EQ(shift({{"n_keep", -1}}).shift_keeps, 3) << "the prompt";
+  EXPECT_EQ(shift({{"n_keep", -1}}).shift_keeps, 4) << "the prompt, and what begins a text";
   EXPECT_EQ(shift({{"n_keep", 100000}}).shift_keeps, 2048) << "a half at most";
   ASSERT_EQ(ask(kChat, {{"messages", begun("a")}, {"context_shift", true}}), 200);
   EXPECT_EQ(server.engine.seen().back().max_tokens, 40960);
@@ -172,7 +172,7 @@ TEST_F(BegunAnswers, MirostatAndShiftsAreAskedForByTheirNames) {
   EXPECT_EQ(answer["error"]["param"], "n_keep");
   ASSERT_EQ(ask("/v1/completions", {{"prompt", "abc"}, {"max_tokens", 9000}}), 200);
   EXPECT_EQ(server.engine.seen().back().shift_keeps, std::nullopt);
-  EXPECT_EQ(server.engine.seen().back().max_tokens, 4093);
+  EXPECT_EQ(server.engine.seen().back().max_tokens, 4092);
 }
 
 }  // namespace
