@@ -10,7 +10,9 @@
 #include "cli/arguments/command.h"
 #include "cli/arguments/domains.h"
 #include "engine/base/error.h"
+#include "lm/base/atomic_file.h"
 #include "training/rl/envs/registry.h"
+#include "training/rl/policy/agent_report.h"
 #include "training/rl/policy/log.h"
 #include "training/rl/presets.h"
 
@@ -20,6 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kAgentFile = "agent.safetensors";
+constexpr const char* kPageFile = "report.html";
 constexpr const char* kPolicyFile = "policy.safetensors";
 
 class RlCommand : public Command {
@@ -113,7 +116,16 @@ class RlCommand : public Command {
       return true;
     });
     save();
-    report(rl::evaluate_agent(agent->policy(), *fresh_environments(), episodes_), rate);
+    const rl::AgentEvaluation result = rl::evaluate_agent(agent->policy(), *fresh_environments(), episodes_);
+    write_page(folder, result);
+    report(result, rate);
+  }
+
+  void write_page(const fs::path& folder, const rl::AgentEvaluation& result) const {
+    rl::AgentReport page = rl::read_agent_log(folder);
+    page.title = fmt::format("{} learns {}", algorithm_ == "ppo" ? "PPO" : "SAC", env_);
+    page.evaluation = result;
+    write_text_file(folder / kPageFile, rl::to_html(page));
   }
 
   void evaluate(Device device) const {

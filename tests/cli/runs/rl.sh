@@ -21,6 +21,8 @@ assert set(document) == {"episodes", "mean_return", "std_return", "steps_per_sec
 assert document["episodes"] == 5 and 8 <= document["mean_return"] <= 500 and document["steps_per_second"] > 0, document
 PYTHON
 head -n 1 "$work/whole/progress.csv" | grep -q '^steps,episodes,mean_return,.*policy_loss' || fail "progress.csv has no names"
+grep -q 'PPO learns CartPole-v1' "$work/whole/report.html" || fail "no page"
+grep -q '"returns":\[[0-9]' "$work/whole/report.html" || fail "the page has no returns of the evaluation"
 ls "$work"/whole/events.out.tfevents.* >/dev/null || fail "no file for TensorBoard"
 
 rl evaluate whole >"$work/evaluated.json"
