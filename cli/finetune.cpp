@@ -9,12 +9,14 @@
 #include "cli/arguments/command.h"
 #include "cli/arguments/model_flags.h"
 #include "cli/arguments/objective_flags.h"
+#include "cli/arguments/usage_error.h"
 #include "cli/files/inputs.h"
 #include "cli/training/dry_run.h"
 #include "cli/training/reference_flags.h"
 #include "cli/training/run_settings.h"
 #include "cli/training/training_run.h"
 #include "engine/base/error.h"
+#include "engine/distributed/distributed.h"
 #include "lm/adapters/lora.h"
 #include "lm/chat/model_chat_templates.h"
 #include "lm/formats/convert/convert.h"
@@ -40,6 +42,7 @@ class FinetuneCommand : public Command {
     declare_model(args, model_);
     flags_.declare(args);
     flags_.optimizer.declare_lora_plus(args);
+    flags_.sharing.declare_shard_base(args);
     objective_.declare(args);
     reference_.declare(args);
     add_memory_limit(args);
@@ -54,6 +57,7 @@ class FinetuneCommand : public Command {
     flags_.check(full ? std::vector<const char*>{"config.json", "model.safetensors", "tokenizer.json"}
                       : std::vector<const char*>{"adapter_config.json", "adapter_model.safetensors"});
     adapter_.remove_unused(flags_.settings);
+    check_shard_base();
     const Device device = open_device();
     const std::unique_ptr<CausalLM> model = open_model(model_, device);
     adapter_.resolve(*model);
@@ -76,10 +80,24 @@ class FinetuneCommand : public Command {
   }
 
  private:
+  void check_shard_base() const {
+    if (!flags_.sharing.shard_base) return;
+    if (adapter_.is_full())
+      throw UsageError("--shard-base divides what is frozen: --adapter-type full freezes nothing");
+    if (!flags_.sample_prompt.empty() || make_objective(flags_.objective)->name() != "sft")
+      throw UsageError(
+          "--shard-base: every process has to compute the same; leave out --sample-prompt, and use "
+          "--objective sft");
+  }
+
   /// Loads the weights and makes trainable what is to be trained; says what.
   std::string load_and_adapt(CausalLM& model) const {
     try {
-      load_weights(model, model_, {}, parse_dtype(flags_.dtype));
+      // Of weights in mapped files only the part that a process keeps is read.
+      const bool is_divided = flags_.sharing.shard_base && distributed::init().size() > 1;
+      load_weights(model, model_, {}, parse_dtype(flags_.dtype),
+                   is_divided ? halves_for_inference(model.device()) : HalfWeights::converted);
+      if (is_divided) note(flags_.sharing.divide(model));
       return adapter_.make_trainable(model, flags_.options.seed, model_);
     } catch (const OutOfMemoryError& error) {
       throw OutOfMemoryError(fmt::format(

@@ -14,6 +14,7 @@
 #include "training/data/stream/streamed_dataset.h"
 #include "training/data/training_set.h"
 #include "training/evaluate/evaluate.h"
+#include "training/memory/sharded_base.h"
 #include "training/memory/step_memory.h"
 #include "training/objectives/batch_scores.h"
 #include "training/objectives/grpo.h"

@@ -12,8 +12,11 @@
 #include "cli/arguments/command.h"
 #include "cli/arguments/domains.h"
 #include "cli/arguments/usage_error.h"
+#include "cli/training/scale_picture.h"
 #include "engine/base/byte_size.h"
+#include "engine/distributed/distributed.h"
 #include "engine/runtime/runtime.h"
+#include "lm/base/atomic_file.h"
 #include "lm/models/registry.h"
 #include "ops/linalg/matmul.h"
 #include "training/trainer/scaling.h"
@@ -55,13 +58,19 @@ std::vector<std::int64_t> nodes_of(const std::string& list) {
   return all;
 }
 
-const Link& link_of(const std::string& name) {
+Link link_of(const std::string& name) {
+  if (name == "measured") {
+    const distributed::Group group = distributed::init();
+    if (group.size() == 1)
+      throw UsageError("--link measured: measures what joins several processes: start them with mpirun -n 2");
+    return measured_link(group.ranks());
+  }
   const std::vector<Link>& links = known_links();
   const auto found = std::ranges::find(links, name, &Link::name);
   if (found != links.end()) return *found;
   std::string known;
   for (const Link& link : links) known += fmt::format("{}{}", known.empty() ? "" : ", ", link.name);
-  throw UsageError(fmt::format("--link: '{}' is not known; {} are", name, known));
+  throw UsageError(fmt::format("--link: '{}' is not known; {} and measured are", name, known));
 }
 
 /// Operations a second of a product of matrices on the device, the best of a few.
@@ -91,7 +100,9 @@ class ScaleCommand : public Command {
     args.option("--nodes", nodes_, "Numbers of nodes, a process each: 8, 1,2,4 or 2..1024 (powers of two)")
         .type_name("LIST")
         .show_default();
-    args.option("--link", link_, "What joins them: 1GbE, 10GbE, 100Gb, NVLink, shared (one machine)")
+    args.option("--link", link_,
+                "What joins them: 1GbE, 10GbE, 100Gb, NVLink, shared (one machine), or measured, "
+                "between the processes that mpirun has started")
         .type_name("LIST")
         .show_default();
     args.option("--rank", rank_, "Rank of LoRA on every matrix of the layers; 0 trains all parameters")
@@ -106,6 +117,7 @@ class ScaleCommand : public Command {
                 "What a node computes, in 10^12 operations a second (default: measured on --device)")
         .type_name("X")
         .check(number_in(0, 1e6));
+    args.option("--picture", picture_, "Draw the efficiency of all rows there").type_name("FILE.svg");
     args.option("--reduction", reduction_, "How gradients are summed")
         .one_of({"fixed", "fast"})
         .show_default();
@@ -121,10 +133,20 @@ class ScaleCommand : public Command {
     nlohmann::ordered_json rows = nlohmann::ordered_json::array();
     for (const Link& link : links)
       for (const std::int64_t nodes : counts) rows.push_back(row_of(link, nodes));
+    if (distributed::started_rank() > 0) return;
+    if (!picture_.empty()) write_picture(rows);
     if (json())
       return print_json({{"parameters", step_.parameters}, {"trained", step_.trained}, {"rows", rows}});
+    print(links, rows);
+  }
+
+ private:
+  void print(const std::vector<Link>& links, const nlohmann::ordered_json& rows) const {
     fmt::print("{} of {} parameters trained, {} tokens a node and step, {:.3g} TFLOP/s a node\n",
                step_.trained, step_.parameters, step_.tokens, step_.flops / 1e12);
+    for (const Link& link : links)
+      fmt::print("{}: {:.3g} us a message, {:.3g} GB/s\n", link.name, 1e6 * link.latency,
+                 link.bandwidth / 1e9);
     fmt::print("{:>8} {:>7} {:>12} {:>12} {:>12} {:>11}\n", "link", "nodes", "step", "traffic", "memory",
                "efficiency");
     for (const auto& row : rows)
@@ -134,7 +156,16 @@ class ScaleCommand : public Command {
                  format_bytes(row["rank_bytes"].get<std::int64_t>()), 100 * row["efficiency"].get<double>());
   }
 
- private:
+  void write_picture(const nlohmann::ordered_json& rows) const {
+    std::vector<ScaleLine> lines;
+    for (const auto& row : rows) {
+      const auto link = row["link"].get<std::string>();
+      if (lines.empty() || lines.back().link != link) lines.push_back({.link = link, .points = {}});
+      lines.back().points.emplace_back(row["nodes"].get<double>(), row["efficiency"].get<double>());
+    }
+    write_text_file(picture_, scale_picture(lines));
+  }
+
   void count_parameters() {
     const std::unique_ptr<CausalLM> model = make_causal_lm(config_, Device::cpu(), 0);
     step_.parameters = model->parameter_count();
@@ -156,7 +187,7 @@ class ScaleCommand : public Command {
             {"efficiency", row.efficiency()}};
   }
 
-  std::string config_, nodes_ = "2..1024", link_ = "1GbE,10GbE,100Gb,NVLink", reduction_ = "fixed";
+  std::string config_, nodes_ = "2..1024", link_ = "1GbE,10GbE,100Gb,NVLink", reduction_ = "fixed", picture_;
   std::int64_t rank_ = 16;
   double tflops_ = 0;
   ScaledStep step_{.tokens = 4096};

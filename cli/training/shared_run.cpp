@@ -9,15 +9,88 @@
 #include <span>
 #include <string_view>
 
+#include "cli/arguments/domains.h"
 #include "cli/arguments/usage_error.h"
 #include "engine/distributed/distributed.h"
+#include "training/memory/sharded_base.h"
 
 namespace caldera::cli {
 
-void share_among_ranks(TrainOptions& options, std::vector<Setting>& settings, const std::string& reduction,
-                       double timeout) {
+void SharingFlags::declare(Arguments& args) {
+  args.option("--reduction", reduction,
+              "Of several processes (mpirun): how gradients are summed, in an order that does not depend on "
+              "how many they are, or as MPI likes")
+      .one_of({"fixed", "fast"})
+      .show_default();
+  args.option(
+          "--timeout", timeout,
+          "Of several processes: seconds that they wait for one that does not come before all end; 0 waits "
+          "for ever")
+      .type_name("SECONDS")
+      .check(number_in(0, 1e9))
+      .show_default();
+  args.flag(
+      "--shard-optimizer", shard_optimizer,
+      "Of several processes: each keeps the optimiser's state of its share of the parameters alone; the "
+      "result is the same");
+  args.option("--gradient-type", gradient_type,
+              "Of several processes: what gradients are sent in; what bf16 rounds off is added to the next "
+              "step's")
+      .one_of({"f32", "bf16"})
+      .show_default();
+  args.option(
+          "--top-gradients", top_gradients,
+          "Of several processes: the share of a gradient's elements that is sent, the largest; the others "
+          "are added to the next step's")
+      .type_name("SHARE")
+      .check(number_in(0, 1, /*open_low=*/true))
+      .show_default();
+  args.option(
+          "--sync-every", sync_every,
+          "Of several processes: each trains by itself for so many steps, then they become their mean, by "
+          "a step of an outer optimiser (DiLoCo); 0 sums the gradients of every step")
+      .type_name("STEPS")
+      .check(integer_in(0, std::int64_t{1} << 40))
+      .show_default();
+  args.option("--outer-learning-rate", outer_learning_rate, "With --sync-every: of the outer step")
+      .type_name("X")
+      .check(positive_number())
+      .show_default();
+  args.option("--outer-momentum", outer_momentum, "With --sync-every: Nesterov's, of the outer step")
+      .type_name("X")
+      .check(number_in(0, 1, /*open_low=*/false, /*open_high=*/true))
+      .show_default();
+}
+
+void SharingFlags::declare_shard_base(Arguments& args) {
+  args.flag(
+      "--shard-base", shard_base,
+      "Of several processes: each keeps a part of the frozen weights of the layers; a layer is gathered "
+      "while the one before it computes, and the result is the same");
+}
+
+std::string SharingFlags::divide(CausalLM& model) {
+  const distributed::Group group = distributed::init();
+  const ShardedBase divided = caldera::shard_base(model, group);
+  return fmt::format(
+      "{} parameters of its layers divided among {} ranks: {} bytes on each, and two layers of {} bytes",
+      divided.parameters, group.size(), divided.own_bytes, divided.largest_layer_bytes);
+}
+
+void SharingFlags::apply(TrainOptions& options, std::vector<Setting>& settings) const {
+  if (sync_every > 0 && (shard_optimizer || gradient_type != "f32" || top_gradients < 1))
+    throw UsageError(
+        "--sync-every sends no gradients, and every process has an optimiser of its own: leave out "
+        "--shard-optimizer, --gradient-type and --top-gradients");
+  options.sharing = {.fast_reduction = reduction == "fast",
+                     .shard_optimizer = shard_optimizer,
+                     .base_is_sharded = shard_base,
+                     .sync_every = sync_every,
+                     .outer_learning_rate = outer_learning_rate,
+                     .outer_momentum = outer_momentum,
+                     .gradient_type = gradient_type == "bf16" ? DType::bf16 : DType::f32,
+                     .top_share = top_gradients};
   const distributed::Group group = distributed::init({.timeout = timeout});
-  options.fast_reduction = reduction == "fast";
   if (group.size() == 1) return;
   options.ranks = std::make_shared<distributed::Communicator>(group.ranks());
   if (options.grad_accumulation >= group.size()) return;

@@ -1,6 +1,7 @@
 #include "cli/training/training_run.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -165,18 +166,7 @@ void TrainingFlags::declare(Arguments& args) {
   args.flag("--dry-run", dry_run,
             "Show the first examples, with what counts in colour, lengths and numbers of batches, and stop");
   declare_checkpoint(args);
-  args.option("--reduction", reduction,
-              "Of several processes (mpirun): how gradients are summed, in an order that does not depend on "
-              "how many they are, or as MPI likes")
-      .one_of({"fixed", "fast"})
-      .show_default();
-  args.option(
-          "--timeout", timeout,
-          "Of several processes: seconds that they wait for one that does not come before all end; 0 waits "
-          "for ever")
-      .type_name("SECONDS")
-      .check(number_in(0, 1e9))
-      .show_default();
+  sharing.declare(args);
   args.option("--val-every", options.val_every,
               "Steps between validations; 0 validates before and after only")
       .type_name("N")
@@ -253,7 +243,7 @@ void TrainingFlags::check(const std::vector<const char*>& outputs) {
     throw UsageError("--val-batches: 0 would validate on nothing; use -1 for all");
   settings = settings_of(args_);
   apply();
-  share_among_ranks(options, settings, reduction, timeout);
+  sharing.apply(options, settings);
   best = best || options.patience > 0;
   if (best && options.val_every == 0)
     throw UsageError("--best and --patience compare validations: give --val-every a number of steps");
@@ -392,6 +382,9 @@ nlohmann::ordered_json run_training(const ObjectiveModels& models, TrainingFlags
   summary["trainable_parameters"] = model.trainable_parameter_count();
   summary["total_parameters"] = model.parameter_count();
   summary["peak_bytes"] = result.peak_bytes;
+  rusage usage{};
+  if (::getrusage(RUSAGE_SELF, &usage) == 0)
+    summary["peak_resident_bytes"] = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
   if (result.memory) {
     summary["predicted_peak_bytes"] = result.memory->predicted_peak_bytes;
     summary["checkpointed_layers"] = result.memory->checkpointed_layers;

@@ -12,6 +12,7 @@
 #include "cli/arguments/settings_file.h"
 #include "cli/training/data_flags.h"
 #include "cli/training/optimizer_flags.h"
+#include "cli/training/shared_run.h"
 #include "training/checkpoints/run_folder.h"
 #include "training/data/forms/chat_format.h"
 #include "training/objectives/objective_options.h"
@@ -34,8 +35,7 @@ struct TrainingFlags {
   std::optional<std::int64_t> epochs;
   std::optional<std::int64_t> seq_len;
   OptimizerFlags optimizer;
-  std::string reduction = "fixed";
-  double timeout = 600;
+  SharingFlags sharing;
   bool packing = false;
   bool dry_run = false;
   std::string checkpoint = "auto";
@@ -97,7 +97,7 @@ struct RunOutput {
 
 /// Trains with progress on standard error and the log, if asked for, into the folder --out. Returns the
 /// summary's fields: the last step's, "val_loss" and the objective's "val_NAME" of the last validation,
-/// "initial_val_loss", "final_val_loss", "trainable_parameters", "total_parameters", "peak_bytes"; "stopped"
+/// "initial_val_loss", "final_val_loss", "trainable_parameters", "total_parameters", "peak_bytes", "peak_resident_bytes"; "stopped"
 /// where the run ended early, and the best validation as "best_step", "best_val_loss".
 nlohmann::ordered_json run_training(const ObjectiveModels& models, TrainingFlags& flags,
                                     const TrainingData& data, const RunOutput& output);

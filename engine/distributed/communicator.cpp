@@ -122,6 +122,8 @@ void in_pieces(std::int64_t bytes, std::int64_t most, const F& piece) {
 
 }  // namespace
 
+double seconds_waited() { return static_cast<double>(Completion::nanoseconds_waited()) * 1e-9; }
+
 Communicator::Communicator() : ranks_(std::make_shared<RankSet>()) {}
 
 Communicator::Communicator(std::shared_ptr<MessageThread> thread, std::shared_ptr<RankSet> ranks)

@@ -20,6 +20,9 @@ enum class SumOrder : std::uint8_t {
   fast    ///< by MPI's own collective, in an order of its choice
 };
 
+/// Returns the seconds that threads of this process have waited for messages so far.
+double seconds_waited();
+
 /// The ranks of a group. Every rank must ask for the same operations in the same order. What is passed must
 /// live until the operation is complete. Threads: one at a time.
 class Communicator {

@@ -135,9 +135,20 @@ void MessageRun::finish() {
 
 // ---- the thread ----
 
+namespace {
+
+std::atomic<std::int64_t> waited{0};
+
+}  // namespace
+
+std::int64_t Completion::nanoseconds_waited() { return waited; }
+
 void Completion::wait() {
+  using Clock = std::chrono::steady_clock;
   std::unique_lock lock(mutex_);
+  const Clock::time_point begin = Clock::now();
   changed_.wait(lock, [&] { return is_done_; });
+  waited += std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
   if (error_) std::rethrow_exception(error_);
 }
 

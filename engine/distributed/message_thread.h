@@ -78,6 +78,8 @@ class Completion {
  public:
   /// Returns once it is done. Throws what went wrong.
   void wait();
+  /// Counts the nanoseconds that all waits of the process took.
+  static std::int64_t nanoseconds_waited();
 
  private:
   friend class MessageThread;

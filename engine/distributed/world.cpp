@@ -7,7 +7,7 @@
 #include "engine/base/error.h"
 #include "engine/distributed/distributed.h"
 #include "engine/distributed/launch.h"
-#include "engine/distributed/mpi_library.h"
+#include "engine/distributed/open_mpi.h"
 
 namespace caldera::distributed {
 namespace {

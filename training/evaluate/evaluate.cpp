@@ -54,9 +54,11 @@ Evaluation evaluate(const ObjectiveModels& models, const Objective& objective, s
   std::vector<MetricSum> names;
   std::vector<double> figures;
   std::int64_t written = 0;
-  // A rank without a batch computes the first again: it knows the metrics then.
+  // A rank that has fewer batches than others computes its first again, or that of all: it knows the metrics
+  // then, and computes as often as the others, whose weights it may have a part of.
   const std::size_t first = rank < batches.size() ? rank : 0;
-  for (std::size_t i = first; i < batches.size(); i += size) {
+  for (std::size_t round = 0; round < batches.size(); round += size) {
+    const std::size_t i = round + rank < batches.size() ? round + rank : first;
     const Batch batch = objective.prepare(models, batches[i], /*seed=*/static_cast<std::uint64_t>(written));
     written += objective.count(batch);
     const std::vector<double> own = figures_of(models, objective, batch, names);

@@ -88,7 +88,7 @@ Optimizer::Optimizer(std::string name, std::vector<Parameter> parameters, const 
   reset();
 }
 
-void Optimizer::set_groups(const std::vector<ParameterGroup>& groups) {
+void Optimizer::set_groups(const std::vector<ParameterGroup>& groups, std::span<const Parameter> others) {
   std::vector<std::size_t> group_of(parameters_.size(), 0);
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const ParameterGroup& group = groups[g];
@@ -99,10 +99,14 @@ void Optimizer::set_groups(const std::vector<ParameterGroup>& groups) {
     require(is_rate(group.weight_decay.value_or(0)), "a group's weight_decay", group.weight_decay.value_or(0),
             "finite and at least 0");
     const detail::Regex pattern = compiled_pattern(name_, group.pattern);
-    bool found = false;
+    const auto is_found_in = [&](const std::string& text) {
+      bool found = false;
+      pattern.for_each_match(text, [&](const detail::Regex::Match&) { found = true; });
+      return found;
+    };
+    bool found = std::ranges::any_of(others, is_found_in, &Parameter::name);
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      bool matches = false;
-      pattern.for_each_match(parameters_[i].name, [&](const detail::Regex::Match&) { matches = true; });
+      const bool matches = is_found_in(parameters_[i].name);
       found = found || matches;
       if (matches && group_of[i] == 0) group_of[i] = g + 1;
     }

@@ -46,8 +46,9 @@ class Optimizer {
 
   /// Gives some parameters rates and weight decays of their own: a parameter belongs to the first group whose
   /// pattern is found in its name. Throws ValueError for a pattern that is no regular expression or is found
-  /// in no parameter's name, and numbers that are negative or not finite; nothing is changed then.
-  void set_groups(const std::vector<ParameterGroup>& groups);
+  /// in no parameter's name, nor among `others`, which another optimiser has, and numbers that are negative
+  /// or not finite; nothing is changed then.
+  void set_groups(const std::vector<ParameterGroup>& groups, std::span<const Parameter> others = {});
 
   /// Replaces the parameters and the state by their updated values. Throws ShapeError unless there is one
   /// gradient of the parameter's shape for each, ValueError for an empty gradient (PyTorch skips a parameter

@@ -47,8 +47,8 @@ std::vector<std::string> optimizer_names() {
   return names;
 }
 
-std::unique_ptr<Optimizer> make_optimizer(std::vector<Parameter> parameters,
-                                          const OptimizerOptions& options) {
+std::unique_ptr<Optimizer> make_optimizer(std::vector<Parameter> parameters, const OptimizerOptions& options,
+                                          std::span<const Parameter> others) {
   const auto kind = std::ranges::find(optimizer_kinds(), options.name, &detail::OptimizerKind::name);
   if (kind == optimizer_kinds().end())
     throw ValueError(fmt::format("there is no optimizer '{}' (valid: {})", options.name,
@@ -58,7 +58,7 @@ std::unique_ptr<Optimizer> make_optimizer(std::vector<Parameter> parameters,
       throw ValueError(fmt::format("{}: there is no option '{}' (valid: learning_rate, weight_decay, {})",
                                    kind->name, option, fmt::join(kind->more, ", ")));
   std::unique_ptr<Optimizer> optimizer = kind->make(std::move(parameters), options);
-  if (!options.groups.empty()) optimizer->set_groups(options.groups);
+  if (!options.groups.empty()) optimizer->set_groups(options.groups, others);
   return optimizer;
 }
 

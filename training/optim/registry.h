@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@ std::vector<std::string> optimizer_names();
 
 /// Throws ValueError for a name that is not known (naming those that are), an option that the optimiser does
 /// not have, and one outside of its domain; see also Optimizer.
-std::unique_ptr<Optimizer> make_optimizer(std::vector<Parameter> parameters, const OptimizerOptions& options);
+/// `others` are parameters that another optimiser has (Optimizer::set_groups).
+std::unique_ptr<Optimizer> make_optimizer(std::vector<Parameter> parameters, const OptimizerOptions& options,
+                                          std::span<const Parameter> others = {});
 
 }  // namespace caldera

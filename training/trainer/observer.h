@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "training/memory/step_memory.h"
@@ -24,6 +25,7 @@ struct StepRecord {
   double device_ms = 0;          ///< evaluation, from its start until its results are on the host
   std::uint64_t peak_bytes = 0;  ///< most device memory in use so far
   std::vector<Metric> metrics;   ///< the objective's, before the update
+  std::string slowest = {};      ///< of several ranks the one that computed longest, and its host; else empty
 };
 
 /// One pass over the validation data.

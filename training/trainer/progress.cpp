@@ -28,7 +28,6 @@ std::string duration(double seconds) {
                   : fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
 }
 
-// What stands behind the loss: "  rewards/margins 0.1234".
 /// "12.3 ms", "4.56 s": three digits.
 std::string short_time(double seconds) {
   const double value = seconds < 1 ? seconds * 1000 : seconds;
@@ -36,6 +35,12 @@ std::string short_time(double seconds) {
   return fmt::format("{:.{}f} {}", value, decimals, seconds < 1 ? "ms" : "s");
 }
 
+/// What is at the end of a line where several ranks train: the one that the others wait for.
+std::string slowest(const StepRecord& record) {
+  return record.slowest.empty() ? std::string() : "  slowest: " + record.slowest;
+}
+
+/// What is behind the loss: "  rewards/margins 0.1234".
 std::string shown(const std::vector<Metric>& metrics) {
   std::string text;
   for (const Metric& metric : metrics) text += fmt::format("  {} {:.4g}", metric.name, metric.value);
@@ -102,19 +107,21 @@ void ProgressObserver::begin_line(Clock::time_point now) {
 void ProgressObserver::write_line(const StepRecord& record, Clock::time_point now) {
   const double seconds = std::max(Seconds(now - line_time_).count(), 1e-9);
   const auto steps = static_cast<double>(steps_);
-  fmt::print(stream_, "step {}/{}  loss {:.4f}{}  lr {:.2e}  {:.0f} tok/s  {}/step  {}  ETA {}\n",
+  fmt::print(stream_, "step {}/{}  loss {:.4f}{}  lr {:.2e}  {:.0f} tok/s  {}/step  {}  ETA {}{}\n",
              record.step, total_, loss_sum_ / steps, shown(record.metrics), record.learning_rate,
              static_cast<double>(tokens_) / seconds, short_time(seconds / steps),
-             format_bytes(static_cast<std::int64_t>(record.peak_bytes)), remaining(record.step, now));
+             format_bytes(static_cast<std::int64_t>(record.peak_bytes)), remaining(record.step, now),
+             slowest(record));
   std::fflush(stream_);
   begin_line(now);
 }
 
 void ProgressObserver::draw_bar(const StepRecord& record, Clock::time_point now) {
-  const std::string tail =
-      fmt::format(" {}/{}  loss {:.4f}  {:.0f} tok/s  {}/step  {}  ETA {}", record.step, total_, smooth_loss_,
-                  record.tokens_per_second, short_time((record.host_ms + record.device_ms) / 1000),
-                  format_bytes(static_cast<std::int64_t>(record.peak_bytes)), remaining(record.step, now));
+  const std::string tail = fmt::format(" {}/{}  loss {:.4f}  {:.0f} tok/s  {}/step  {}  ETA {}{}",
+                                       record.step, total_, smooth_loss_, record.tokens_per_second,
+                                       short_time((record.host_ms + record.device_ms) / 1000),
+                                       format_bytes(static_cast<std::int64_t>(record.peak_bytes)),
+                                       remaining(record.step, now), slowest(record));
   // One column stays free: a full last column wraps on some terminals.
   const int room = terminal_width(stream_) - static_cast<int>(tail.size()) - 3;
   const int width = std::clamp(room, 0, 40);

@@ -1,6 +1,7 @@
 #include "training/trainer/rank_share.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -8,7 +9,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/hash.h"
-#include "engine/distributed/distributed.h"
+#include "engine/distributed/communicator.h"
 #include "engine/distributed/fixed_tree.h"
 #include "engine/runtime/runtime.h"
 #include "lm/models/causal_lm.h"
@@ -18,34 +19,6 @@
 #include "ops/shape/joining.h"
 
 namespace caldera::detail {
-namespace {
-
-/// Parts that gradients are summed in: enough to be on the way while the rest is computed, and few enough
-/// that each is worth a message.
-constexpr std::int64_t kParts = 8;
-constexpr std::int64_t kLeastBytes = std::int64_t{64} << 10;
-constexpr std::int64_t kMostBytes = std::int64_t{16} << 20;
-
-std::int64_t gradient_bytes(const LazyTensor& x) {
-  return x.numel() * static_cast<std::int64_t>(size_of(x.dtype()));
-}
-
-/// Sums tensors [begin, end) as one.
-void sum_part(std::span<LazyTensor> part, const distributed::Group& group, distributed::SumOrder order) {
-  std::vector<LazyTensor> flat;
-  for (const LazyTensor& x : part) flat.push_back(reshape(x, {x.numel()}));
-  const LazyTensor total =
-      distributed::all_sum(flat.size() == 1 ? flat.front() : concatenate(flat, 0), group, order);
-  std::int64_t at = 0;
-  for (LazyTensor& x : part) {
-    const Shape shape = x.shape();
-    const std::int64_t n = x.numel();
-    x = reshape(slice(total, 0, at, at + n), shape);
-    at += n;
-  }
-}
-
-}  // namespace
 
 RankShare::RankShare(const TrainOptions& options) : options_(options) {
   if (options.grad_accumulation < size())
@@ -53,33 +26,42 @@ RankShare::RankShare(const TrainOptions& options) : options_(options) {
         "training: {} ranks share a step of {} batches: give at least as many (grad_accumulation), "
         "or fewer ranks",
         size(), options.grad_accumulation));
+  if (options.sharing.base_is_sharded && options.grad_accumulation % size() != 0)
+    throw ValueError(fmt::format(
+        "training: {} ranks that share the weights must compute as many batches each: make grad_accumulation "
+        "({}) a multiple of their number",
+        size(), options.grad_accumulation));
   batches_ = distributed::leaves_of_rank(options.grad_accumulation, rank(), size());
 }
 
 int RankShare::rank() const { return options_.ranks != nullptr ? options_.ranks->rank() : 0; }
 int RankShare::size() const { return options_.ranks != nullptr ? options_.ranks->size() : 1; }
 
-int RankShare::sums_due(std::int64_t batch) const {
-  return distributed::sums_due(batch - batches_.first, batches_.second - batches_.first);
+void RankShare::learn_names() {
+  if (is_alone()) return;
+  char host[256] = {};
+  ::gethostname(host, sizeof host - 1);
+  const std::string own = host;
+  hosts_.clear();
+  for (const std::vector<std::byte>& name : options_.ranks->gather(std::as_bytes(std::span(own))))
+    hosts_.emplace_back(reinterpret_cast<const char*>(name.data()), name.size());
 }
 
-std::vector<LazyTensor> RankShare::summed(std::vector<LazyTensor> grads) const {
-  if (is_alone()) return grads;
-  const distributed::Group group(options_.ranks);
-  const auto order = options_.fast_reduction ? distributed::SumOrder::fast : distributed::SumOrder::fixed;
-  std::int64_t total = 0;
-  for (const LazyTensor& g : grads) total += gradient_bytes(g);
-  const std::int64_t enough = std::clamp(total / kParts, kLeastBytes, kMostBytes);
-  std::size_t end = grads.size();
-  std::int64_t held = 0;
-  for (std::size_t i = grads.size(); i-- > 0;) {
-    held += gradient_bytes(grads[i]);
-    if (i > 0 && held < enough && grads[i - 1].dtype() == grads[i].dtype()) continue;
-    sum_part(std::span(grads).subspan(i, end - i), group, order);
-    end = i;
-    held = 0;
-  }
-  return grads;
+std::string RankShare::name_of(int rank) const {
+  const auto i = static_cast<std::size_t>(rank);
+  return i < hosts_.size() ? fmt::format("rank {} of {}", rank, hosts_[i]) : fmt::format("rank {}", rank);
+}
+
+std::int64_t RankShare::counted(std::int64_t total,
+                                const std::function<std::int64_t(std::size_t batch)>& count) const {
+  if (options_.sharing.sync_every == 0) return total;
+  std::int64_t own = 0;
+  for (std::int64_t i = batches_.first; i < batches_.second; ++i) own += count(static_cast<std::size_t>(i));
+  return std::max<std::int64_t>(1, own);
+}
+
+int RankShare::sums_due(std::int64_t batch) const {
+  return distributed::sums_due(batch - batches_.first, batches_.second - batches_.first);
 }
 
 std::vector<std::vector<double>> RankShare::gather(std::span<const double> own) const {

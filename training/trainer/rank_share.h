@@ -1,13 +1,14 @@
 // RankShare: what a rank does of a training run that several share. Private to training/.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "engine/graph/lazy_tensor.h"
 #include "training/trainer/train_options.h"
 
 namespace caldera {
@@ -27,14 +28,18 @@ class RankShare {
   int rank() const;
   int size() const;
   bool is_alone() const { return size() == 1; }
+  /// "rank 1 of host", where hosts are known.
+  std::string name_of(int rank) const;
+  /// Asks all ranks for the names of their hosts. Waits for all.
+  void learn_names();
   /// The batches [first, second) of a step that this rank computes.
   std::pair<std::int64_t, std::int64_t> batches() const { return batches_; }
+  /// Returns of how much what counts in the gradients of this rank is the mean: `total`, of all batches of
+  /// the step, unless ranks train on their own (SharingOptions::sync_every). `count` says what counts in a
+  /// batch.
+  std::int64_t counted(std::int64_t total, const std::function<std::int64_t(std::size_t batch)>& count) const;
   /// Returns how many sums are due once gradients of batch `batch` of the step are there.
   int sums_due(std::int64_t batch) const;
-
-  /// Sums over ranks, lazily, in parts of some size, the last tensors first: the backward pass has those
-  /// first, and what computes the others goes on meanwhile.
-  std::vector<LazyTensor> summed(std::vector<LazyTensor> grads) const;
 
   /// Returns what every rank gives, by rank. Waits for all.
   std::vector<std::vector<double>> gather(std::span<const double> own) const;
@@ -45,6 +50,7 @@ class RankShare {
  private:
   const TrainOptions& options_;
   std::pair<std::int64_t, std::int64_t> batches_;
+  std::vector<std::string> hosts_;  // by rank
 };
 
 /// Hashes a model: names, types, and of each tensor the first elements.

@@ -11,6 +11,10 @@
 
 namespace caldera {
 
+namespace distributed {
+class Communicator;
+}  // namespace distributed
+
 struct Link {
   std::string_view name;
   double latency = 0;    ///< seconds, of a message between two processes
@@ -20,6 +24,11 @@ struct Link {
 /// Lists those that are known by name. Latency is what MPI has over such a link, bandwidth nine tenths of the
 /// link's.
 const std::vector<Link>& known_links();
+
+/// Measures the link between the ranks of a group, which all call it: times of sums of 1 KiB to 8 MiB in the
+/// fixed tree, and the latency and bandwidth by which the model below is nearest to them. Takes a second.
+/// Throws ValueError for fewer than 2 ranks.
+Link measured_link(distributed::Communicator& ranks);
 
 /// Says what each node does in a step.
 struct ScaledStep {

@@ -24,12 +24,13 @@ struct StepRequests {
 
 class StepFigures {
  public:
-  /// Adds a batch of this rank, in order: its part of the loss, and the sums of its metrics.
+  /// Adds a batch of this rank, in order: its part of the step's loss, and the sums of its metrics.
   void add(double loss, std::span<const double> values, const std::vector<MetricSum>& metrics);
   /// Puts loss and metrics of all ranks' batches into the record, in the order of batches, so that they do
-  /// not depend on the number of ranks; `count` says what counts in a batch of the step. Returns what any
+  /// not depend on the number of ranks; `count` says what counts in a batch of the step. `busy` are the
+  /// seconds that this rank was not waiting, of which the record names the rank with most. Returns what any
   /// rank was asked for. Waits for all ranks.
-  StepRequests finish(StepRecord& record, const RankShare& ranks, StepRequests own,
+  StepRequests finish(StepRecord& record, const RankShare& ranks, StepRequests own, double busy,
                       const std::function<std::int64_t(std::size_t batch)>& count) const;
 
  private:

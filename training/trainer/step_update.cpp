@@ -55,8 +55,10 @@ std::vector<LazyTensor> batch_outputs(const StepParts& parts, ObjectiveSums& sum
   if (place.is_last) {
     std::vector<LazyTensor> total = std::move(grads.back());
     grads.clear();
-    if (parts.ranks != nullptr) total = parts.ranks->summed(std::move(total));
+    if (parts.exchange != nullptr) total = parts.exchange->summed(std::move(total));
     figures.push_back(update_parts(parts, total, options, place.learning_rate, outputs));
+    if (parts.exchange != nullptr)
+      outputs.insert(outputs.end(), parts.exchange->kept().begin(), parts.exchange->kept().end());
   } else {
     outputs = grads.back();
   }
@@ -67,14 +69,16 @@ std::vector<LazyTensor> batch_outputs(const StepParts& parts, ObjectiveSums& sum
 }
 
 StepRestored::StepRestored(const StepParts& parts)
-    : parts_(parts), parameters_(parts.optimizer.inputs()), state_(parts.optimizer.state()) {
+    : parts_(parts), parameters_(parts.optimizer.inputs()), state_(parts.optimizer.own_state()) {
   if (parts.average != nullptr) averages_ = parts.average->state();
+  if (parts.exchange != nullptr) kept_ = parts.exchange->kept();
 }
 
 StepRestored::~StepRestored() {
   for (std::size_t i = 0; i < parameters_.size(); ++i)
     *parts_.optimizer.parameters()[i].tensor = parameters_[i];
-  parts_.optimizer.restore(state_);
+  parts_.optimizer.restore_own(state_);
+  if (parts_.exchange != nullptr) parts_.exchange->restore(kept_);
   if (parts_.average != nullptr) parts_.average->restore(averages_);
 }
 

@@ -10,8 +10,9 @@
 
 #include "training/objectives/objective.h"
 #include "training/optim/loss_scaler.h"
-#include "training/optim/optimizer.h"
 #include "training/optim/weight_average.h"
+#include "training/trainer/gradient_exchange.h"
+#include "training/trainer/rank_optimizer.h"
 #include "training/trainer/rank_share.h"
 #include "training/trainer/train_options.h"
 
@@ -19,11 +20,12 @@ namespace caldera::detail {
 
 /// Names what a step changes. The pointers are null where the run has no such thing.
 struct StepParts {
-  Optimizer& optimizer;
+  RankOptimizer& optimizer;
   WeightAverage* average = nullptr;
   bool average_is_new = false;  ///< not updated yet: it shares the parameters' memory
   LossScaler* scaler = nullptr;
-  const RankShare* ranks = nullptr;  ///< of other ranks' gradients; null: there are none
+  const RankShare* ranks = nullptr;      ///< that share the step; null: there are no others
+  GradientExchange* exchange = nullptr;  ///< with them; null: gradients stay with their rank
 };
 
 /// Sums of the gradients of batches so far, the newest last: partial sums of the tree by which they are added
@@ -62,6 +64,7 @@ class StepRestored {
   std::vector<LazyTensor> parameters_;
   OptimizerState state_;
   std::map<std::string, LazyTensor> averages_;
+  std::vector<LazyTensor> kept_;
 };
 
 }  // namespace caldera::detail

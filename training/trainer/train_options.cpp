@@ -22,6 +22,19 @@ void TrainOptions::validate() const {
   require(save_every >= 0, "training: save_every must not be negative");
   require(patience >= 0, "training: patience must not be negative");
   require(val_batches == -1 || val_batches >= 1, "training: val_batches must be at least 1, or -1 for all");
+  require(sharing.sync_every >= 0, "training: sync_every must not be negative");
+  require(sharing.outer_learning_rate > 0 && std::isfinite(sharing.outer_learning_rate),
+          "training: outer_learning_rate must be positive");
+  require(sharing.outer_momentum >= 0 && sharing.outer_momentum < 1,
+          "training: outer_momentum must be in [0, 1)");
+  require(sharing.gradient_type == DType::f32 || sharing.gradient_type == DType::bf16,
+          "training: gradient_type must be f32 or bf16");
+  require(sharing.top_share > 0 && sharing.top_share <= 1, "training: top_share must be in (0, 1]");
+  const bool is_coded = sharing.gradient_type != DType::f32 || sharing.top_share < 1;
+  require(
+      sharing.sync_every == 0 || !(is_coded || sharing.shard_optimizer),
+      "training: with sync_every gradients are not sent and every rank needs its optimiser's state: leave "
+      "out gradient_type, top_share and shard_optimizer");
   loss_scaling.validate();
 }
 

@@ -9,6 +9,7 @@
 #include "training/optim/loss_scaler.h"
 #include "training/optim/optimizer_options.h"
 #include "training/optim/schedule.h"
+#include "training/trainer/sharing_options.h"
 
 namespace caldera {
 
@@ -44,7 +45,7 @@ struct TrainOptions {
   /// The processes that share the batches of a step; null: this one has them all. Every rank trains with the
   /// same model, data and options; grad_accumulation is at least their number.
   std::shared_ptr<distributed::Communicator> ranks = nullptr;
-  bool fast_reduction = false;       ///< gradients of ranks are summed in an order of MPI's choice
+  SharingOptions sharing{};          ///< how they do; means nothing to one
   LossScalerOptions loss_scaling{};  ///< used where the model computes in f16
 
   /// Throws ValueError naming the option that is outside of its domain.

@@ -10,12 +10,13 @@
 #include <utility>
 #include <vector>
 
+#include "engine/distributed/communicator.h"
 #include "engine/runtime/runtime.h"
 #include "training/evaluate/evaluate.h"
 #include "training/objectives/next_token.h"
-#include "training/optim/registry.h"
 #include "training/optim/weight_average.h"
 #include "training/trainer/longest_step.h"
+#include "training/trainer/resumable.h"
 #include "training/trainer/seeds.h"
 #include "training/trainer/step_batches.h"
 #include "training/trainer/step_figures.h"
@@ -42,14 +43,16 @@ class Run {
         options_(options),
         observers_(observers),
         control_(control),
-        optimizer_(make_optimizer(model_.trainable_parameters(), options.optimizer)),
-        schedule_{options.schedule, optimizer_->learning_rate(), options.warmup, options.iterations,
-                  options.schedule_shape},
         ranks_(options),
+        optimizer_(model_.trainable_parameters(), options, ranks_),
+        schedule_{options.schedule, optimizer_.learning_rate(), options.warmup, options.iterations,
+                  options.schedule_shape},
         batches_(models, objective, data, options) {
     if (model_.dtype() == DType::f16) scaler_.emplace(options.loss_scaling);
     schedule_.validate();
-    if (options.ema_decay > 0) average_.emplace(optimizer_->parameters(), options.ema_decay);
+    if (!ranks_.is_alone() && options.sharing.sync_every == 0)
+      exchange_.emplace(optimizer_.parameters(), options, scaler_.has_value());
+    if (options.ema_decay > 0) average_.emplace(optimizer_.parameters(), options.ema_decay);
     if (valid != nullptr)
       validation_ = batches_for_evaluation(*valid, options.batch_size, options.val_batches);
   }
@@ -74,6 +77,7 @@ class Run {
     model_.set_training(true);
     TrainResult result;
     prepare_memory(result);  // what does not fit leaves the files of observers as they are
+    ranks_.learn_names();
     // Nothing is computed before all ranks are found to do the same.
     detail::require_same_run(ranks_, models_, objective_, data_, options_,
                              fmt::format("{}, going on after {}", validation_.size(), state_.step));
@@ -110,6 +114,7 @@ class Run {
         throw;
       }
       ++state_.step;
+      optimizer_.end_step(state_.step);
       state_.tokens += result.last_step.tokens;
       state_.loss = result.last_step.loss;
       state_.grad_norm = result.last_step.grad_norm;
@@ -217,7 +222,10 @@ class Run {
   }
 
   // Whether the next step begins with batches of its own: what is prepared for several is not saved.
-  bool is_between_batches() const { return state_.step % objective_.steps_per_batch() == 0; }
+  // And ranks have parameters of their own between two outer steps.
+  bool is_between_batches() const {
+    return state_.step % objective_.steps_per_batch() == 0 && optimizer_.is_synchronised(state_.step);
+  }
 
   void save_if_due(bool last) {
     if (control_ == nullptr || !(last || is_between_batches())) return;
@@ -229,8 +237,8 @@ class Run {
     const bool changed = state_.step > resumed_step_ || last;
     if (!requested && !(changed && state_.step > 0 && (last || due || is_best))) return;
     TrainState state = state_;
-    for (const Parameter& p : optimizer_->parameters()) state.parameters.emplace(p.name, *p.tensor);
-    state.optimizer = optimizer_->state();
+    for (const Parameter& p : optimizer_.parameters()) state.parameters.emplace(p.name, *p.tensor);
+    state.optimizer = optimizer_.state();
     state.data = batches_.position();
     if (scaler_) state.loss_scaler = scaler_->state();
     if (average_) state.averages = average_->state();
@@ -240,31 +248,13 @@ class Run {
   }
 
   void resume(const TrainState& from) {
-    if (from.data_fingerprint != state_.data_fingerprint)
-      throw ValueError(
-          "the run to go on with trained on other data, or with another tokenizer, sequence length or mask: "
-          "go "
-          "on with what it began with");
-    const auto refuse = [](const std::string& what) {
-      throw ValueError(
-          fmt::format("the run to go on with {}: go on with the options that it began with", what));
-    };
-    for (const Parameter& p : optimizer_->parameters()) {
-      const auto found = from.parameters.find(p.name);
-      if (found == from.parameters.end()) refuse(fmt::format("did not train {}", p.name));
-      if (found->second.shape() != p.tensor->shape() || found->second.dtype() != p.tensor->dtype())
-        refuse(fmt::format("has {} as {} {}, this one as {} {}", p.name, name(found->second.dtype()),
-                           found->second.shape().to_string(), name(p.tensor->dtype()),
-                           p.tensor->shape().to_string()));
-    }
-    if (from.parameters.size() != optimizer_->parameters().size()) refuse("trained further parameters");
-    if (from.loss_scaler.has_value() != scaler_.has_value()) refuse("computed in another dtype");
-    if (from.averages.empty() == average_.has_value())
-      refuse(average_ ? "kept no moving average" : "kept a moving average");
-    if (from.step > options_.iterations)
-      refuse(fmt::format("has done {} steps of {}", from.step, options_.iterations));
-    for (const Parameter& p : optimizer_->parameters()) *p.tensor = from.parameters.at(p.name);
-    optimizer_->restore(from.optimizer);
+    detail::check_resumable(from, {.data_fingerprint = state_.data_fingerprint,
+                                   .parameters = optimizer_.parameters(),
+                                   .is_scaled = scaler_.has_value(),
+                                   .is_averaged = average_.has_value(),
+                                   .iterations = options_.iterations});
+    for (const Parameter& p : optimizer_.parameters()) *p.tensor = from.parameters.at(p.name);
+    optimizer_.restore(from.optimizer);
     batches_.restore(from.data);
     if (scaler_) scaler_->restore(*from.loss_scaler);
     if (average_) average_->restore(from.averages);
@@ -276,11 +266,12 @@ class Run {
   }
 
   detail::StepParts parts() {
-    return {.optimizer = *optimizer_,
+    return {.optimizer = optimizer_,
             .average = average_ ? &*average_ : nullptr,
             .average_is_new = average_.has_value() && resumed_step_ == 0,
             .scaler = scaler_ ? &*scaler_ : nullptr,
-            .ranks = ranks_.is_alone() ? nullptr : &ranks_};
+            .ranks = ranks_.is_alone() ? nullptr : &ranks_,
+            .exchange = exchange_ ? &*exchange_ : nullptr};
   }
 
   detail::LongestStep longest_step() { return {models_, objective_, data_, validation_, options_, parts()}; }
@@ -315,6 +306,9 @@ class Run {
     detail::GradientSums grads;
     detail::StepFigures figures;
     const auto [first, last] = ranks_.batches();
+    const auto count_of = [&](std::size_t batch) { return objective_.count(micro_batches[batch]); };
+    const std::int64_t counted = ranks_.counted(count, count_of);
+    const double waited = distributed::seconds_waited();
     Clock::time_point host_start = start;
     for (std::int64_t i = first; i < last; ++i) {
       // Of the step and the batch alone, so that a run that goes on, or is shared by others, draws the same.
@@ -322,23 +316,24 @@ class Run {
       const bool is_last = i + 1 == last;
       ObjectiveSums sums = objective_.sums(models_, micro_batches[static_cast<std::size_t>(i)]);
       const std::vector<LazyTensor> outputs = detail::batch_outputs(parts(), sums, grads, options_,
-                                                                    {.count = count,
+                                                                    {.count = counted,
                                                                      .is_last = is_last,
                                                                      .sums_due = ranks_.sums_due(i),
                                                                      .learning_rate = learning_rate});
       const std::vector<double> values = evaluate_outputs(outputs, host_start, times);
       if (is_last) record.grad_norm = values[1];
-      figures.add(values[0], std::span(values).subspan(is_last ? 2 : 1), sums.metrics);
+      const double part = static_cast<double>(counted) / static_cast<double>(count);
+      figures.add(values[0] * part, std::span(values).subspan(is_last ? 2 : 1), sums.metrics);
       host_start = Clock::now();
     }
-    agreed_ = figures.finish(record, ranks_, requests(),
-                             [&](std::size_t batch) { return objective_.count(micro_batches[batch]); });
+    const double busy = (times.host_ms + times.device_ms) / 1000 - (distributed::seconds_waited() - waited);
+    agreed_ = figures.finish(record, ranks_, requests(), busy, count_of);
     if (!std::isfinite(record.loss)) diverged("loss", record.loss, step);
     const bool finite = std::isfinite(record.grad_norm);
     if (scaler_) {
       scaler_->update(finite);
       record.skipped = !finite;
-      if (!finite) optimizer_->skip_update();
+      if (!finite) optimizer_.skip_update();
     }
     if (!finite && (!scaler_ || scaler_->is_exhausted())) diverged("gradient norm", record.grad_norm, step);
 
@@ -387,10 +382,11 @@ class Run {
   TrainState state_;
   std::int64_t resumed_step_ = 0;
   std::int64_t saved_step_ = 0;
-  std::unique_ptr<Optimizer> optimizer_;
-  Schedule schedule_;
   detail::RankShare ranks_;
-  detail::StepRequests agreed_;  // of several ranks: what any was asked for
+  detail::RankOptimizer optimizer_;
+  Schedule schedule_;
+  std::optional<detail::GradientExchange> exchange_;  // of several ranks
+  detail::StepRequests agreed_;                       // of several ranks: what any was asked for
   detail::StepBatches batches_;
   std::vector<Batch> validation_;
   std::optional<WeightAverage> average_;

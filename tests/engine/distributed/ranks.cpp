@@ -1,6 +1,6 @@
 // What several processes do together, as a program for mpirun: tests/engine/distributed/ranks.sh runs it.
 //
-//   caldera_ranks collectives|gradients|messages|vulkan|mismatch|stall|alone
+//   caldera_ranks collectives|large|large_all|gradients|weights|messages|vulkan|mismatch|stall|alone
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -18,6 +18,7 @@
 #include "engine/distributed/distributed.h"
 #include "engine/plan/plan.h"
 #include "engine/runtime/plan_finder.h"
+#include "tests/engine/distributed/training_ranks.h"
 
 namespace {
 
@@ -35,9 +36,19 @@ double value(int rank, std::int64_t i, DType type) {
   return static_cast<double>(facts(type).kind == ElementKind::unsigned_integer ? n : n - 5);
 }
 
+/// Elements 0 to n of what repeats itself after 77 of them: 7 and 11 are the periods of weight() and value().
+std::vector<double> tiled(std::int64_t n, const std::function<double(std::int64_t)>& element) {
+  constexpr std::int64_t kPeriod = 77;
+  std::vector<double> all(static_cast<std::size_t>(n));
+  for (std::int64_t i = 0; i < std::min(n, kPeriod); ++i) all[static_cast<std::size_t>(i)] = element(i);
+  for (std::int64_t done = kPeriod; done < n; done *= 2)
+    std::copy_n(all.begin(), std::min(done, n - done), all.begin() + static_cast<std::ptrdiff_t>(done));
+  return all;
+}
+
 LazyTensor tensor(int rank, const Shape& shape, DType type, Device device) {
-  std::vector<double> values(static_cast<std::size_t>(shape.numel()));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = value(rank, static_cast<std::int64_t>(i), type);
+  const std::vector<double> values =
+      tiled(shape.numel(), [&](std::int64_t i) { return value(rank, i, type); });
   return LazyTensor::from_vector(values, shape, Device::cpu()).to(DType::f64).to(type).to(device);
 }
 
@@ -45,105 +56,114 @@ std::vector<double> numbers(const LazyTensor& x) {
   return astype(x.to(Device::cpu()), DType::f64).to_vector<double>();
 }
 
-void equal_numbers(const LazyTensor& got, const std::vector<double>& want, const std::string& what) {
+/// `error` is what may be off, of the larger of 1 and the number that is right.
+void equal_numbers(const LazyTensor& got, const std::vector<double>& want, const std::string& what,
+                   double error = 0) {
   const std::vector<double> values = numbers(got);
   require(values.size() == want.size(),
           fmt::format("{}: {} elements, not {}", what, values.size(), want.size()));
+  if (want.empty() || std::memcmp(values.data(), want.data(), want.size() * sizeof(double)) == 0) return;
   for (std::size_t i = 0; i < want.size(); ++i)
-    require(values[i] == want[i], fmt::format("{}: element {} is {}, not {}", what, i, values[i], want[i]));
+    require(std::abs(values[i] - want[i]) <= error * std::max(1.0, std::abs(want[i])),
+            fmt::format("{}: element {} is {}, not {}", what, i, values[i], want[i]));
 }
 
 using Fold = std::function<double(double, double)>;
 
 std::vector<double> folded(std::int64_t elements, int ranks, DType type, const Fold& fold) {
-  std::vector<double> all;
-  for (std::int64_t i = 0; i < elements; ++i) {
+  return tiled(elements, [&](std::int64_t i) {
     double total = value(0, i, type);
     for (int r = 1; r < ranks; ++r) total = fold(total, value(r, i, type));
-    all.push_back(total);
-  }
-  return all;
+    return total;
+  });
 }
 
-void collectives(const Group& group, Device device, const std::vector<DType>& types,
-                 const std::vector<std::int64_t>& sizes) {
+/// Those of rank `rank` of size() parts.
+std::vector<double> part_of(const std::vector<double>& all, int rank, int size) {
+  const auto n = static_cast<std::ptrdiff_t>(all.size()) / size;
+  return {all.begin() + n * rank, all.begin() + n * (rank + 1)};
+}
+
+void collectives_of(const Group& group, Device device, DType type, std::int64_t n) {
   const int size = group.size(), rank = group.rank();
   const Fold plus = std::plus<double>();
   const Fold larger = [](double a, double b) { return std::max(a, b); };
   const Fold smaller = [](double a, double b) { return std::min(a, b); };
-  for (const DType type : types) {
-    for (const std::int64_t n : sizes) {
-      const std::string of = fmt::format(" of {} {} on {} ranks", n, name(type), size);
-      const LazyTensor x = tensor(rank, {n}, type, device);
-      equal_numbers(all_sum(x, group), folded(n, size, type, plus), "all_sum" + of);
-      equal_numbers(all_sum(x, group, SumOrder::fast), folded(n, size, type, plus), "fast all_sum" + of);
-      equal_numbers(all_max(x, group), folded(n, size, type, larger), "all_max" + of);
-      equal_numbers(all_min(x, group), folded(n, size, type, smaller), "all_min" + of);
-      std::vector<double> joined;
-      for (int r = 0; r < size; ++r)
-        for (std::int64_t i = 0; i < n; ++i) joined.push_back(value(r, i, type));
-      equal_numbers(all_gather(x, group), joined, "all_gather" + of);
-      const std::vector<double> sums = folded(n * size, size, type, plus);
-      equal_numbers(reduce_scatter(tensor(rank, {n * size}, type, device), group),
-                    {sums.begin() + n * rank, sums.begin() + n * (rank + 1)}, "reduce_scatter" + of);
-      equal_numbers(broadcast(x, size - 1, group),
-                    folded(n, 1, type, plus).empty() && n > 0
-                        ? joined
-                        : std::vector<double>(joined.end() - n, joined.end()),
-                    "broadcast" + of);
-      if (size > 1) {
-        // Each sends to the next, all at once, and receives from the one before.
-        const LazyTensor sent = send(x, (rank + 1) % size, group);
-        const int from = (rank + size - 1) % size;
-        const LazyTensor got = recv_like(x, from, group);
-        eval(std::vector<LazyTensor>{sent, got});
-        equal_numbers(got, {joined.begin() + n * from, joined.begin() + n * (from + 1)}, "recv" + of);
-        equal_numbers(sent, {joined.begin() + n * rank, joined.begin() + n * (rank + 1)}, "send" + of);
-      }
-    }
+  const std::string of = fmt::format(" of {} {} on {} ranks", n, name(type), size);
+  const LazyTensor x = tensor(rank, {n}, type, device);
+  const std::vector<double> sums = folded(n, size, type, plus);
+  equal_numbers(all_sum(x, group), sums, "all_sum" + of);
+  equal_numbers(all_sum(x, group, SumOrder::fast), sums, "fast all_sum" + of);
+  equal_numbers(all_max(x, group), folded(n, size, type, larger), "all_max" + of);
+  equal_numbers(all_min(x, group), folded(n, size, type, smaller), "all_min" + of);
+  std::vector<double> joined;
+  for (int r = 0; r < size; ++r) {
+    const std::vector<double> part = tiled(n, [&](std::int64_t i) { return value(r, i, type); });
+    joined.insert(joined.end(), part.begin(), part.end());
   }
-  // Floats of any kind: the fixed tree, written out; all ranks have the same bits.
+  equal_numbers(all_gather(x, group), joined, "all_gather" + of);
+  const std::int64_t divided = (n + size - 1) / size * size;
+  equal_numbers(reduce_scatter(tensor(rank, {divided}, type, device), group),
+                part_of(folded(divided, size, type, plus), rank, size), "reduce_scatter" + of);
+  equal_numbers(broadcast(x, size - 1, group), part_of(joined, size - 1, size), "broadcast" + of);
+  if (size == 1) return;
+  // Each sends to the next, all at once, and receives from the one before.
+  const LazyTensor sent = send(x, (rank + 1) % size, group);
+  const int from = (rank + size - 1) % size;
+  const LazyTensor got = recv_like(x, from, group);
+  eval(std::vector<LazyTensor>{sent, got});
+  equal_numbers(got, part_of(joined, from, size), "recv" + of);
+  equal_numbers(sent, part_of(joined, rank, size), "send" + of);
+}
+
+/// Floats of any kind: the fixed tree, written out, with the same bits on all ranks; and MPI's own order near
+/// it.
+void check_trees(const Group& group, Device device) {
   const auto real = [](int r, std::int64_t i) {
     return static_cast<float>(std::sin(1.0 + 0.7 * static_cast<double>(i) + 31.0 * r));
   };
   for (const std::int64_t n : {33, 20000}) {
     std::vector<float> own, want;
-    for (std::int64_t i = 0; i < n; ++i) own.push_back(real(rank, i));
+    for (std::int64_t i = 0; i < n; ++i) own.push_back(real(group.rank(), i));
     for (std::int64_t i = 0; i < n; ++i) {
       const std::function<float(int, int)> tree = [&](int begin, int end) -> float {
         if (end - begin == 1) return real(begin, i);
         const int middle = begin + (end - begin + 1) / 2;
         return tree(begin, middle) + tree(middle, end);
       };
-      want.push_back(tree(0, size));
+      want.push_back(tree(0, group.size()));
     }
     const LazyTensor x = LazyTensor::from_vector(own, {n}, device);
     require(all_sum(x, group).to_vector<float>() == want, fmt::format("bits of all_sum of {}", n));
+    equal_numbers(all_sum(x, group, SumOrder::fast), {want.begin(), want.end()}, "fast all_sum", 1e-6);
   }
+}
+
+void collectives(const Group& group, Device device, const std::vector<DType>& types,
+                 const std::vector<std::int64_t>& sizes) {
+  for (const DType type : types)
+    for (const std::int64_t n : sizes) collectives_of(group, device, type, n);
+  check_trees(group, device);
 }
 
 /// The weight of an output in the loss of a rank.
 double weight(int rank, std::int64_t i) { return static_cast<double>((i * 3 + rank * 5) % 7 - 2); }
 
-LazyTensor weights(int rank, const Shape& shape) {
-  std::vector<float> values(static_cast<std::size_t>(shape.numel()));
-  for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] = static_cast<float>(weight(rank, static_cast<std::int64_t>(i)));
-  return LazyTensor::from_vector(values, shape);
+LazyTensor weights(int rank, const Shape& shape, DType type = DType::f32) {
+  const std::vector<double> values = tiled(shape.numel(), [&](std::int64_t i) { return weight(rank, i); });
+  return LazyTensor::from_vector(values, shape, Device::cpu()).to(type);
 }
 
 /// The gradient of the sum over all ranks of sum(weights * op(x)).
-void gradients(const Group& group) {
+void gradients_of(const Group& group, DType type, std::int64_t n) {
   const int size = group.size(), rank = group.rank();
-  const std::int64_t n = 6;
-  const auto check = [&](const std::string& name, const Shape& shape, const UnaryFunction& op,
-                         const std::function<double(std::int64_t)>& want) {
-    const LazyTensor x = tensor(rank, shape, DType::f32, Device::cpu());
+  const auto check = [&](const std::string& op_name, std::int64_t elements, const UnaryFunction& op,
+                         const std::vector<double>& want, double error = 0) {
+    const LazyTensor x = tensor(rank, {elements}, type, Device::cpu());
     const LazyTensor y = op(x);
-    const LazyTensor g = grad(sum(y * weights(rank, y.shape())), x);
-    std::vector<double> expected;
-    for (std::int64_t i = 0; i < shape.numel(); ++i) expected.push_back(want(i));
-    equal_numbers(g, expected, "gradient of " + name);
+    const LazyTensor g = grad(sum(y * weights(rank, y.shape(), type)), x);
+    equal_numbers(g, want, fmt::format("gradient of {} of {} {} on {} ranks", op_name, n, name(type), size),
+                  error);
   };
   const auto total = [&](std::int64_t i) {
     double sum = 0;
@@ -151,56 +171,66 @@ void gradients(const Group& group) {
     return sum;
   };
   check(
-      "all_sum", {n}, [&](const LazyTensor& x) { return all_sum(x, group); }, total);
+      "all_sum", n, [&](const LazyTensor& x) { return all_sum(x, group); }, tiled(n, total));
   check(
-      "all_gather", {n}, [&](const LazyTensor& x) { return all_gather(x, group); },
-      [&](std::int64_t i) { return total(rank * n + i); });
+      "all_gather", n, [&](const LazyTensor& x) { return all_gather(x, group); },
+      tiled(n, [&](std::int64_t i) { return total(rank * n + i); }));
+  std::vector<double> of_parts;
+  const std::int64_t part = (n + size - 1) / size;
+  for (int r = 0; r < size; ++r) {
+    const std::vector<double> one = tiled(part, [&](std::int64_t i) { return weight(r, i); });
+    of_parts.insert(of_parts.end(), one.begin(), one.end());
+  }
   check(
-      "reduce_scatter", {n * size}, [&](const LazyTensor& x) { return reduce_scatter(x, group); },
-      [&](std::int64_t i) { return weight(static_cast<int>(i / n), i % n); });
+      "reduce_scatter", part * size, [&](const LazyTensor& x) { return reduce_scatter(x, group); }, of_parts);
   check(
-      "broadcast", {n}, [&](const LazyTensor& x) { return broadcast(x, size - 1, group); },
-      [&](std::int64_t i) { return rank == size - 1 ? total(i) : 0.0; });
+      "broadcast", n, [&](const LazyTensor& x) { return broadcast(x, size - 1, group); },
+      tiled(n, [&](std::int64_t i) { return rank == size - 1 ? total(i) : 0.0; }));
+  // Equal ones share it: 1 over their number is rounded, and the product.
+  const double rounding = type == DType::f64   ? 1e-15
+                          : type == DType::f32 ? 2e-7
+                          : type == DType::f16 ? 2e-3
+                                               : 2e-2;
   const auto extreme = [&](std::int64_t i, double sign) {
-    double best = value(0, i, DType::f32);
-    for (int r = 1; r < size; ++r) best = std::max(sign * best, sign * value(r, i, DType::f32)) * sign;
+    double best = value(0, i, type);
+    for (int r = 1; r < size; ++r) best = std::max(sign * best, sign * value(r, i, type)) * sign;
     int ties = 0;
-    for (int r = 0; r < size; ++r) ties += value(r, i, DType::f32) == best ? 1 : 0;
-    return value(rank, i, DType::f32) == best
-               ? static_cast<double>(static_cast<float>(total(i)) * (1.0F / static_cast<float>(ties)))
-               : 0.0;
+    for (int r = 0; r < size; ++r) ties += value(r, i, type) == best ? 1 : 0;
+    return value(rank, i, type) == best ? total(i) / ties : 0.0;
   };
   check(
-      "all_max", {n}, [&](const LazyTensor& x) { return all_max(x, group); },
-      [&](std::int64_t i) { return extreme(i, 1); });
+      "all_max", n, [&](const LazyTensor& x) { return all_max(x, group); },
+      tiled(n, [&](std::int64_t i) { return extreme(i, 1); }), rounding);
   check(
-      "all_min", {n}, [&](const LazyTensor& x) { return all_min(x, group); },
-      [&](std::int64_t i) { return extreme(i, -1); });
+      "all_min", n, [&](const LazyTensor& x) { return all_min(x, group); },
+      tiled(n, [&](std::int64_t i) { return extreme(i, -1); }), rounding);
   if (size > 1) {
     const int to = (rank + 1) % size, from = (rank + size - 1) % size;
     // Of x goes the gradient of its own part of the loss, and what comes back from the rank that received it.
-    const LazyTensor x = tensor(rank, {n}, DType::f32, Device::cpu());
+    const LazyTensor x = tensor(rank, {n}, type, Device::cpu());
     const LazyTensor place = zeros_like(x);
     const LazyTensor sent = send(x, to, group), got = recv_like(place, from, group);
-    const LazyTensor loss = sum(sent * weights(rank, {n})) + sum(got * weights(rank, {n}) * 2);
+    const LazyTensor loss = sum(sent * weights(rank, {n}, type)) + sum(got * weights(rank, {n}, type) * 2);
     const std::vector<LazyTensor> both = grad(loss, std::vector<LazyTensor>{x, place});
     eval(both);
-    std::vector<double> expected;
-    for (std::int64_t i = 0; i < n; ++i) expected.push_back(weight(rank, i) + 2 * weight(to, i));
-    equal_numbers(both[0], expected, "gradient of send");
-    equal_numbers(both[1], std::vector<double>(n, 0), "gradient of the place of recv");
+    equal_numbers(both[0], tiled(n, [&](std::int64_t i) { return weight(rank, i) + 2 * weight(to, i); }),
+                  "gradient of send");
+    equal_numbers(both[1], std::vector<double>(static_cast<std::size_t>(n), 0),
+                  "gradient of the place of recv");
   }
+  if (n > 1000) return;  // beyond what f16 holds
   // Twice: of a sum of squares of sums.
-  const LazyTensor x = tensor(rank, {n}, DType::f32, Device::cpu());
+  const LazyTensor x = tensor(rank, {n}, type, Device::cpu());
   const LazyTensor y = all_sum(x, group);
   const LazyTensor g = grad(sum(y * y), x);
-  std::vector<double> expected;
-  for (std::int64_t i = 0; i < n; ++i) {
-    double sum_of_all = 0;
-    for (int r = 0; r < size; ++r) sum_of_all += value(r, i, DType::f32);
-    expected.push_back(2.0 * size * sum_of_all);
-  }
-  equal_numbers(g, expected, "gradient of a square of all_sum");
+  equal_numbers(g,
+                tiled(n,
+                      [&](std::int64_t i) {
+                        double sum_of_all = 0;
+                        for (int r = 0; r < size; ++r) sum_of_all += value(r, i, type);
+                        return 2.0 * size * sum_of_all;
+                      }),
+                "gradient of a square of all_sum", type == DType::bf16 ? 1e-2 : 0);
 }
 
 /// Groups, and many messages between two in one evaluation.
@@ -234,13 +264,25 @@ int run(const std::string& what) {
   }
   const Group group = init({.timeout = what == "stall" ? 1.0 : 60.0});
   const std::vector<DType> all(kAllDTypes.begin(), kAllDTypes.end());
+  const std::vector<DType> floats{DType::f16, DType::bf16, DType::f32, DType::f64};
   if (what == "collectives") {
     collectives(group, Device::cpu(), all, {0, 1, 33});
-    collectives(group, Device::cpu(), {DType::f32}, {1'000'000});
+  } else if (what == "large" || what == "large_all") {
+    // All types for any number of ranks takes a minute; a part for each is all of them for all.
+    const auto is_due = [&](std::size_t k) {
+      return what == "large_all" || k % 5 == static_cast<std::size_t>(group.size()) % 5;
+    };
+    for (std::size_t k = 0; k < all.size(); ++k)
+      if (is_due(k)) collectives_of(group, Device::cpu(), all[k], 1'000'000);
+    for (std::size_t k = 0; k < floats.size(); ++k)
+      if (is_due(k)) gradients_of(group, floats[k], 1'000'000);
   } else if (what == "vulkan") {
     collectives(group, Device::vulkan(), {DType::f32, DType::i32}, {1, 33, 5000});
   } else if (what == "gradients") {
-    gradients(group);
+    for (const DType type : floats)
+      for (const std::int64_t n : {0, 1, 33}) gradients_of(group, type, n);
+  } else if (what == "weights") {
+    caldera::testing::check_token_weights(group);
   } else if (what == "messages") {
     messages(group);
   } else if (what == "mismatch") {

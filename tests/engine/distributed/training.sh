@@ -24,13 +24,18 @@ adapter_of() { sha256sum "$work/$1/adapter_model.safetensors" | cut -d ' ' -f 1;
 # What does not depend on time.
 numbers_of() { sed 's/"tokens_per_second.*//' "$work/$1.jsonl"; }
 
-# The program alone, without mpirun, is the measure.
-iterations=60
-"$CALDERA_BIN" finetune --device cpu --threads 1 --model "$work/base" --data "$work/data" --out "$work/one" \
-  --iterations 60 --batch-size 2 --grad-accumulation 4 --seq-len 48 --packing --dropout 0.1 --rank 4 --seed 3 \
-  --learning-rate 1e-2 --val-every 20 --log "$work/one.jsonl" >"$work/stdout" 2>"$work/stderr" ||
-  fail "one process: $(cat "$work/stderr")"
+# alone OUT FLAGS...: the same by the program alone, without mpirun, which is the measure.
+alone() {
+  alone_out=$1
+  shift
+  "$CALDERA_BIN" finetune --device cpu --threads 1 --model "$work/base" --data "$work/data" --out "$work/$alone_out" \
+    --iterations "$iterations" --batch-size 2 --grad-accumulation 4 --seq-len 48 --packing --dropout 0.1 --rank 4 \
+    --seed 3 --learning-rate 1e-2 --val-every 20 --log "$work/$alone_out.jsonl" "$@" >"$work/stdout" 2>"$work/stderr" ||
+    fail "one process: $(cat "$work/stderr")"
+}
 
+iterations=60
+alone one
 for count in 1 2 4; do
   train "$count" "of_$count"
   [ "$(adapter_of "of_$count")" = "$(adapter_of one)" ] || fail "$count ranks write another adapter than one process"
@@ -42,6 +47,8 @@ for count in 1 2 4; do
   }
 done
 grep -q "^4 ranks of .*: 0 on cpu of" "$work/stderr" || fail "who is where was not said: $(cat "$work/stderr")"
+grep -q "^step 60/60 .*slowest: rank [0-3] of $(hostname)$" "$work/stderr" ||
+  fail "the slowest rank is not named: $(cat "$work/stderr")"
 
 # Three ranks, and sums in MPI's order: the same to rounding.
 train 3 of_3
@@ -63,6 +70,50 @@ for count in 1 2; do
   train "$count" "again_$count" --resume
   [ "$(adapter_of "again_$count")" = "$(adapter_of one)" ] || fail "a run of 4 ranks went on with $count to another adapter"
 done
+
+# The optimiser's state divided among ranks, and the frozen weights: the same bytes, also those of the checkpoint, with
+# which any number of ranks goes on.
+state_of() { sha256sum "$work/$1/checkpoint-$iterations/training_state.safetensors" | cut -d ' ' -f 1; }
+iterations=20
+alone short
+iterations=10
+train 4 sharded --shard-optimizer
+iterations=20
+train 2 sharded --shard-optimizer --resume
+train 2 based --shard-base
+[ "$(adapter_of based)" = "$(adapter_of short)" ] || fail "with its base divided a run has another adapter"
+[ "$(numbers_of based)" = "$(numbers_of short)" ] || fail "with its base divided a run has other losses"
+[ "$(adapter_of sharded)" = "$(adapter_of short)" ] || fail "with divided states a run has another adapter"
+[ "$(state_of sharded)" = "$(state_of short)" ] || fail "with divided states a run has another checkpoint"
+
+# With less traffic losses stay near, and ranks that train by themselves go on where they came together.
+last_loss() { losses "$work/$1.jsonl" | tail -n 1; }
+near() {
+  awk -v a="$(last_loss "$1")" -v b="$(last_loss short)" -v most="$2" \
+    'BEGIN { d = a / b - 1; if (d < 0) d = -d; exit !(d <= most) }' ||
+    fail "$1: the last loss is $(last_loss "$1"), not near $(last_loss short)"
+}
+train 2 bf16 --gradient-type bf16
+near bf16 0.01
+train 2 largest --top-gradients 0.1
+near largest 0.3
+train 2 apart --sync-every 5
+near apart 0.3
+iterations=10
+train 2 parted --sync-every 5
+iterations=20
+train 2 parted --sync-every 5 --resume
+[ "$(adapter_of parted)" = "$(adapter_of apart)" ] || fail "ranks that train by themselves went on to another adapter"
+
+# On a GPU, or what acts as one.
+if "$CALDERA_BIN" devices --json | grep -q '"id":"vulkan'; then
+  train 2 on_vulkan --device vulkan
+  losses "$work/short.jsonl" >"$work/a"
+  losses "$work/on_vulkan.jsonl" >"$work/b"
+  paste "$work/a" "$work/b" |
+    awk '{ d = ($1 - $2) / $1; if (d < 0) d = -d; if (d > worst) worst = d } END { exit !(worst < 1e-5 && NR == 20) }' ||
+    fail "on Vulkan losses differ by more than 1e-5: $(paste "$work/a" "$work/b")"
+fi
 
 # Fewer batches than ranks: the rows of a step are divided, which the run's settings say.
 train 4 divided --grad-accumulation 1 --batch-size 4 --iterations 2

@@ -1,4 +1,4 @@
-#include "engine/distributed/mpi_library.h"
+#include "engine/distributed/open_mpi.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>

@@ -1,0 +1,34 @@
+#!/bin/sh
+# Messages go on while others compute: overlap.sh <implementation of MPI>. Exits 77 without it.
+#
+# With each message delayed by 5 ms (delayed_mpi.cpp) a step takes at most 1.2 times its time without, where the backward
+# pass is longer than all delays: eight parts of the gradients, of two messages each.
+. tests/support/cli.sh
+. tests/support/tiny_model.sh
+implementation=$1
+. tests/support/mpi.sh
+: "${CALDERA_TEST_DELAYED:?the library of delayed_mpi.cpp}" "${CALDERA_TEST_MPI:?the library that it delays}"
+
+make_data
+cat >"$work/config.json" <<END
+{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 258, "bos_token_id": 256,
+ "eos_token_id": 257, "hidden_size": 128, "intermediate_size": 320, "num_hidden_layers": 4, "num_attention_heads": 4,
+ "num_key_value_heads": 4, "max_position_embeddings": 64, "rms_norm_eps": 1e-05, "rope_theta": 10000.0,
+ "tie_word_embeddings": true, "hidden_act": "silu"}
+END
+
+# step_of NAME: the shortest step in milliseconds: what else runs on the machine makes steps longer, and none shorter.
+step_of() {
+  ranks 2 "$CALDERA_BIN" pretrain --device cpu --threads 1 --config "$work/config.json" --data "$work/data" \
+    --out "$work/$1" --iterations 12 --batch-size 48 --grad-accumulation 2 --seq-len 64 --packing --val-every 0 --save-every 0 \
+    --log "$work/$1.jsonl" >"$work/stdout" 2>"$work/stderr" || fail "$1: $(cat "$work/stderr")"
+  sed -n 's/.*"tokens":\([0-9]*\),"tokens_per_second":\([0-9.e+]*\).*/\1 \2/p' "$work/$1.jsonl" |
+    awk 'NR > 2 { ms = 1000 * $1 / $2; if (best == 0 || ms < best) best = ms } END { print best }'
+}
+
+plain=$(step_of plain)
+export CALDERA_MPI="$CALDERA_TEST_DELAYED" CALDERA_TEST_DELAY_MS=5
+delayed=$(step_of delayed)
+echo "a step takes $plain ms, and $delayed ms with messages delayed by 5 ms"
+awk -v plain="$plain" -v delayed="$delayed" 'BEGIN { exit !(plain > 160 && delayed <= 1.2 * plain) }' ||
+  fail "a step of $plain ms takes $delayed ms with delayed messages"
