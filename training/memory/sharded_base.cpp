@@ -13,6 +13,8 @@
 #include "engine/base/error.h"
 #include "engine/distributed/distributed.h"
 #include "engine/distributed/sharded_layers.h"
+#include "engine/graph/node.h"
+#include "lm/base/mapped_file.h"
 #include "lm/models/causal_lm.h"
 #include "lm/nn/precision.h"
 #include "ops/core/arithmetic.h"
@@ -102,6 +104,17 @@ std::string layer_of(const std::string& path) {
   return path;
 }
 
+/// Lets the pages of a mapped file go, of which this rank has copied its part.
+void forget_pages(const LazyTensor& x) {
+  if (!x.node().has_value()) return;
+  const Value& value = x.node().value();
+  const std::byte* const data = value.storage->host_data();
+  if (data == nullptr) return;
+  const std::span<const std::byte> bytes(data + value.byte_offset,
+                                         static_cast<std::size_t>(x.numel()) * size_of(x.dtype()));
+  if (detail::keep_mapped(bytes) != nullptr) detail::release_pages(bytes);
+}
+
 struct Place {
   std::string layer;
   std::unique_ptr<Projection>* slot = nullptr;
@@ -134,6 +147,7 @@ ShardedBase shard_base(CausalLM& model, const distributed::Group& group) {
       result.parameters += matrices.back().numel();
     }
     const std::size_t number = layers.add(matrices);
+    for (const LazyTensor& matrix : matrices) forget_pages(matrix);
     for (std::size_t i = begin; i < end; ++i) {
       const LazyTensor& matrix = matrices[i - begin];
       *places[i].slot = std::make_unique<ShardedLinear>(layers, number, i - begin, matrix.shape(),

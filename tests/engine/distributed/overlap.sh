@@ -20,7 +20,7 @@ END
 # step_of NAME: the shortest step in milliseconds: what else runs on the machine makes steps longer, and none shorter.
 step_of() {
   ranks 2 "$CALDERA_BIN" pretrain --device cpu --threads 1 --config "$work/config.json" --data "$work/data" \
-    --out "$work/$1" --iterations 12 --batch-size 48 --grad-accumulation 2 --seq-len 64 --packing --val-every 0 --save-every 0 \
+    --out "$work/$1" --iterations 8 --batch-size 96 --grad-accumulation 2 --seq-len 64 --packing --val-every 0 --save-every 0 \
     --log "$work/$1.jsonl" >"$work/stdout" 2>"$work/stderr" || fail "$1: $(cat "$work/stderr")"
   sed -n 's/.*"tokens":\([0-9]*\),"tokens_per_second":\([0-9.e+]*\).*/\1 \2/p' "$work/$1.jsonl" |
     awk 'NR > 2 { ms = 1000 * $1 / $2; if (best == 0 || ms < best) best = ms } END { print best }'

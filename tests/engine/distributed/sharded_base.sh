@@ -23,8 +23,8 @@ train() {
   train_out=$2
   shift 2
   ranks "$train_count" "$CALDERA_BIN" finetune --device cpu --threads 1 --model "$work/base" --data "$work/data" \
-    --out "$work/$train_out" --iterations 2 --batch-size 1 --grad-accumulation 4 --seq-len 32 --rank 2 --seed 3 \
-    --val-every 0 --val-batches 2 --json "$@" >"$work/stdout" 2>"$work/stderr" ||
+    --out "$work/$train_out" --iterations 1 --batch-size 1 --grad-accumulation 4 --seq-len 32 --rank 2 --seed 3 \
+    --val-every 0 --val-batches 1 --json "$@" >"$work/stdout" 2>"$work/stderr" ||
     fail "$train_count ranks: $(cat "$work/stdout" "$work/stderr")"
   peak=$(json_number peak_resident_bytes "$work/stdout")
 }
