@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lm/lm.h"
+#include "lm/models/sharded_base.h"
 #include "training/checkpoints/run_folder.h"
 #include "training/checkpoints/train_state.h"
 #include "training/data/batch_iterator.h"
@@ -14,7 +15,6 @@
 #include "training/data/stream/streamed_dataset.h"
 #include "training/data/training_set.h"
 #include "training/evaluate/evaluate.h"
-#include "training/memory/sharded_base.h"
 #include "training/memory/step_memory.h"
 #include "training/objectives/batch_scores.h"
 #include "training/objectives/grpo.h"

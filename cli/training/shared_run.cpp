@@ -12,7 +12,7 @@
 #include "cli/arguments/domains.h"
 #include "cli/arguments/usage_error.h"
 #include "engine/distributed/distributed.h"
-#include "training/memory/sharded_base.h"
+#include "lm/models/sharded_base.h"
 
 namespace caldera::cli {
 

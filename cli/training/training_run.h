@@ -97,8 +97,9 @@ struct RunOutput {
 
 /// Trains with progress on standard error and the log, if asked for, into the folder --out. Returns the
 /// summary's fields: the last step's, "val_loss" and the objective's "val_NAME" of the last validation,
-/// "initial_val_loss", "final_val_loss", "trainable_parameters", "total_parameters", "peak_bytes", "peak_resident_bytes"; "stopped"
-/// where the run ended early, and the best validation as "best_step", "best_val_loss".
+/// "initial_val_loss", "final_val_loss", "trainable_parameters", "total_parameters", "peak_bytes",
+/// "peak_resident_bytes"; "stopped" where the run ended early, and the best validation as "best_step",
+/// "best_val_loss".
 nlohmann::ordered_json run_training(const ObjectiveModels& models, TrainingFlags& flags,
                                     const TrainingData& data, const RunOutput& output);
 

@@ -21,8 +21,8 @@ class ShardedLayers {
  public:
   explicit ShardedLayers(const Group& group);
 
-  /// Adds a layer of evaluated floating tensors, of which this rank keeps its part and nothing else. Returns its
-  /// number.
+  /// Adds a layer of evaluated floating tensors, of which this rank keeps its part and nothing else. Returns
+  /// its number.
   std::size_t add(std::span<const LazyTensor> tensors);
 
   /// Returns tensor `tensor` of a layer, whole, on the device of `after`: a node that is computed once

@@ -1,4 +1,4 @@
-#include "training/memory/sharded_base.h"
+#include "lm/models/sharded_base.h"
 
 #include <fmt/format.h>
 

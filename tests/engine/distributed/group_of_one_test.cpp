@@ -1,5 +1,5 @@
-// Training in a group of one rank costs nothing: it runs the plans of training without ranks, and as many steps
-// of them.
+// Training in a group of one rank costs nothing: it runs the plans of training without ranks, and as many
+// steps of them.
 #include <gtest/gtest.h>
 
 #include <memory>
