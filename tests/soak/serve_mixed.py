@@ -97,6 +97,11 @@ def kinds(rng, most):
         "completion": Kind("/v1/completions", {"prompt": words, "echo": True, **sized}, completion),
         "scored": Kind("/v1/completions", {"prompt": words, "echo": True, "logprobs": 2, **sized}, completion),
         "chat": Kind(chats, {"messages": turns, **sized}, chat),
+        # Beyond the context of 512 tokens.
+        "shifted": Kind("/v1/completions", {"prompt": words, "context_shift": True, "ignore_eos": True, **sized, "max_tokens": 520},
+                        lambda a: a["usage"]["completion_tokens"] == 520 or 1 / 0),
+        "begun": Kind(chats, {"messages": [*turns, {"role": "assistant", "content": words}], "continue_final_message": True,
+                              "mirostat": 2, **sized}, chat),
         "choices": Kind(chats, {"messages": turns, "n": 3, "logprobs": True, "top_logprobs": 2, **sized}, lambda a: len(a["choices"]) == 3 or 1 / 0),
         "schema": Kind(chats, {"messages": turns, "response_format": shape, **sized, "max_tokens": 90}, schema),
         "tool": Kind(chats, {"messages": turns, "tools": of_tools, "tool_choice": "required", **sized, "max_tokens": 140}, tool),
