@@ -36,8 +36,10 @@ class ServeCommand : public Command {
         .type_name("[NAME=]DIR")
         .repeatable()
         .required();
-    args.option("--max-models", options_.max_models,
-                "Models that are open at once; the one that was not used for longest is closed (0: all)")
+    args.option(
+            "--max-models", options_.max_models,
+            "Models that are open at once, 2 or more of several; the one that was not used for longest is "
+            "closed (0: all)")
         .type_name("N")
         .check(integer_in(0, 1000))
         .show_default();

@@ -13,6 +13,10 @@
 namespace caldera::serve {
 namespace {
 
+// A request holds its model until its last byte is sent: its client may be here with another one before that
+// ends.
+constexpr std::chrono::seconds kPatience{1};
+
 /// What a request holds: the service, and with it the model.
 std::shared_ptr<Service> service_of(const std::shared_ptr<LoadedModel>& model) {
   return {model, &model->service()};
@@ -31,6 +35,8 @@ void close(std::shared_ptr<LoadedModel>&& model) {
 
 ModelShelf::ModelShelf(const Names& models, ModelServerOptions options, std::size_t most)
     : options_(std::move(options)), most_(most) {
+  if (most_ == 1 && models.size() > 1)
+    throw ValueError("one model may be open: the first stays so, and no other could be opened; let 2 be");
   for (const auto& [name, path] : models) {
     Entry entry;
     entry.name = name;
@@ -77,10 +83,12 @@ std::shared_ptr<Service> ModelShelf::find(const std::string& name) {
     return service;
   }
   Entry& entry = *found;
-  changed_.wait(lock, [&] { return !entry.opening; });
-  entry.used = ++clock_;
-  if (entry.model != nullptr) return service_of(entry.model);
-  make_room(lock);
+  const Clock::time_point deadline = Clock::now() + kPatience;
+  do {
+    changed_.wait(lock, [&] { return !entry.opening; });
+    entry.used = ++clock_;
+    if (entry.model != nullptr) return service_of(entry.model);
+  } while (!has_room(lock, deadline));
   entry.opening = true;
   lock.unlock();
   std::shared_ptr<LoadedModel> model;
@@ -112,14 +120,17 @@ std::shared_ptr<Service> ModelShelf::find(const std::string& name) {
   return service_of(entry.model);
 }
 
-/// Closes models that nobody uses until there is room for one more.
-void ModelShelf::make_room(std::unique_lock<std::mutex>& lock) {
-  for (;;) {
-    const auto open =
-        std::ranges::count_if(entries_, [](const Entry& e) { return e.model != nullptr || e.opening; });
-    if (most_ == 0 || static_cast<std::size_t>(open) < most_) return;
-    if (!close_oldest(lock)) throw unavailable("as many models as there may be are at work; try again later");
-  }
+/// Whether one more model may be opened now. Else it closes one that nobody uses, or waits a little for that:
+/// what happened meanwhile is to be looked at again.
+bool ModelShelf::has_room(std::unique_lock<std::mutex>& lock, Clock::time_point deadline) {
+  const auto open =
+      std::ranges::count_if(entries_, [](const Entry& e) { return e.model != nullptr || e.opening; });
+  if (most_ == 0 || static_cast<std::size_t>(open) < most_) return true;
+  if (close_oldest(lock)) return false;
+  if (Clock::now() >= deadline)
+    throw unavailable("as many models as there may be are at work; try again later");
+  changed_.wait_for(lock, std::chrono::milliseconds(10));
+  return false;
 }
 
 /// Closes the model that was not used for longest, of those that nobody uses; false where there is none. The

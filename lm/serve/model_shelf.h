@@ -1,6 +1,7 @@
 // ModelShelf: several models by name, of which those that are asked for are in memory.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -24,8 +25,8 @@ class ModelShelf : public ServiceSource {
 
   /// Opens the first model. Of the others each is opened when it is asked for, and where more than `most` are
   /// open (0: any number), or there is no memory for one more, the one that was not used for longest is
-  /// closed, unless it is at work. `log`: told of that. Throws as LoadedModel, ValueError for a name that is
-  /// there twice.
+  /// closed, unless it is at work (then a request waits for a second, and is refused). Throws as LoadedModel,
+  /// ValueError for a name that is there twice, and where one alone of several may be open.
   ModelShelf(const Names& models, ModelServerOptions options, std::size_t most);
 
   std::shared_ptr<Service> find(const std::string& name) override;
@@ -42,6 +43,8 @@ class ModelShelf : public ServiceSource {
   std::vector<std::string> reload();
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   struct Entry {
     std::string name;
     std::filesystem::path path;
@@ -52,7 +55,7 @@ class ModelShelf : public ServiceSource {
   };
 
   ModelServerOptions options_of(const Entry& entry, bool is_first) const;
-  void make_room(std::unique_lock<std::mutex>& lock);
+  bool has_room(std::unique_lock<std::mutex>& lock, Clock::time_point deadline);
   bool close_oldest(std::unique_lock<std::mutex>& lock);
   void note(const std::string& line) const;
   std::string identity_of(const Entry& entry) const;

@@ -33,8 +33,8 @@ class BatchGenerator {
 
   /// Puts a request in the queue and wakes wait(). Throws QueueFull, or ValueError (the request is at fault:
   /// HTTP 400) for an empty prompt, an id outside of the vocabulary, a prompt that does not fit the context,
-  /// options out of their domains, or an adapter that is not loaded. Throws DeviceError once the device has
-  /// failed.
+  /// options out of their domains, or (UnknownAdapter) an adapter that is not loaded. Throws DeviceError once
+  /// the device has failed.
   RequestId submit(GenerateRequest request);
   /// Ends a request before the next step; its last event is `cancelled`, and it is the only one with a
   /// finish. Returns false where there is no such request any more, or its last event is being delivered.

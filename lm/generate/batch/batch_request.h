@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/error.h"
 #include "lm/generate/decoding_options.h"
 #include "lm/generate/finish_reason.h"
 #include "lm/generate/sampling/log_probabilities.h"
@@ -79,6 +80,13 @@ struct BatchLimits {
 class QueueFull : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
+};
+
+/// Thrown by submit() where no adapter of the request's name is loaded, as it may have been unloaded a moment
+/// ago (HTTP: 404).
+class UnknownAdapter : public ValueError {
+ public:
+  using ValueError::ValueError;
 };
 
 /// Counters since the generator was made, and how full it is now.

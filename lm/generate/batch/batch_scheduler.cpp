@@ -54,7 +54,8 @@ NamedAdapter BatchScheduler::adapter_named(const std::string& name) const {
   if (name.empty()) return {};
   const std::lock_guard lock(adapters_mutex_);
   const auto loaded = adapters_.find(name);
-  if (loaded == adapters_.end()) throw ValueError(fmt::format("generate: no adapter '{}' is loaded", name));
+  if (loaded == adapters_.end())
+    throw UnknownAdapter(fmt::format("generate: no adapter '{}' is loaded", name));
   return loaded->second;
 }
 

@@ -1,6 +1,7 @@
 #include "lm/serve/http/stop_signal.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <array>
@@ -56,6 +57,10 @@ StopSignal::~StopSignal() {
 
 StopSignal::Told StopSignal::wait() const {
   char byte = 0;
+  // A thread that only reads is not told of signals where the thread sanitizer puts them off.
+  pollfd told{ends[0], POLLIN, 0};
+  while (poll(&told, 1, -1) < 0 && errno == EINTR) {
+  }
   while (read(ends[0], &byte, 1) < 0 && errno == EINTR) {
   }
   if (byte != SIGHUP) return Told::stop;

@@ -52,6 +52,8 @@ std::shared_ptr<Job> Job::start(Engine& engine, const Tokenizer& tokenizer, std:
       job->ids_.push_back(engine.submit(std::move(text.request)));
     } catch (const QueueFull&) {
       throw too_busy("the server is busy: its queue is full; try again later");
+    } catch (const UnknownAdapter& error) {  // it was there when the request came
+      throw not_found(error.what(), "model", "model_not_found");
     } catch (const ValueError& error) {
       throw bad_request(error.what());
     }

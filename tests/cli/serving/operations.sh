@@ -30,6 +30,8 @@ assert names() == ["first", "second", "third"], names()
 texts = {json.loads(complete(m)[1])["choices"][0]["text"] for m in ("first", "second", "third", "second")}
 assert len(texts) == 1, texts  # copies of one model
 assert complete("fourth")[0] == 404
+# Who takes turns between two that are not open together waits for neither.
+assert [complete(m)[0] for m in ("second", "third") * 10] == [200] * 20
 assert [m["name"] for m in json.loads(ask("/api/tags")[1])["models"]] == ["first", "second", "third"]
 assert ask("/v1/load_lora_adapter", {"lora_name": "poet", "lora_path": adapter})[0] == 200
 assert complete("poet")[0] == 200 and "poet" in names()
@@ -143,6 +145,8 @@ expect_one_error_line
 
 expect_exit 2 "$CALDERA_BIN" serve --model "$work/base" --model "$work/second"
 grep -q 'NAME=DIR' "$work/stderr" || fail "$(cat "$work/stderr")"
+expect_exit 1 "$CALDERA_BIN" serve --device cpu --model "a=$work/base" --model "b=$work/second" --port 0 --max-models 1
+expect_one_error_line
 expect_exit 2 "$CALDERA_BIN" serve --model "$work/base" --tls-cert "$work/keys.json"
 expect_exit 1 "$CALDERA_BIN" serve --device cpu --model "$work/base" --port 0 --api-keys "$work/absent"
 expect_one_error_line

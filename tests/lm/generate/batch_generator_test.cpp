@@ -220,6 +220,10 @@ TEST(BatchGenerator, ReceiversStopTokensAndFaults) {
     EXPECT_THROW(generator.submit(std::move(spoilt)), ValueError);
   }
   EXPECT_THROW(generator.unload_adapter("none"), ValueError);
+  Answer unasked;
+  GenerateRequest lost = asking({1}, 1, unasked);
+  lost.adapter = "none";
+  EXPECT_THROW(generator.submit(std::move(lost)), UnknownAdapter);
 }
 
 TEST(BatchGenerator, DrawsOfASeedAndLogProbabilitiesAreThoseOfTheRequestAlone) {

@@ -48,6 +48,7 @@ class FakeEngine : public serve::Engine {
   RequestId submit(GenerateRequest request) override {
     const std::lock_guard lock(mutex_);
     if (static_cast<std::int64_t>(running_.size()) >= max_queue) throw QueueFull("full");
+    if (unloads) throw UnknownAdapter("no adapter is loaded");
     std::string prompt;
     for (const std::int32_t id : request.prompt)
       prompt += id < 256 ? std::string(1, static_cast<char>(id)) : "";
@@ -85,6 +86,7 @@ class FakeEngine : public serve::Engine {
 
   std::map<std::string, std::string> adapters;  // that were loaded by a request
   std::atomic<bool> broken{false};
+  std::atomic<bool> unloads{false};  // adapters go between a request's check and its start
 
  private:
   struct Running {

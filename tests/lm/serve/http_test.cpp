@@ -207,6 +207,12 @@ TEST(Serve, SwitchesAdaptersByName) {
       server.client().Post(kChat, R"({"model":"other","messages":[{"role":"user","content":"Hi"}]})", kJson);
   EXPECT_EQ(unknown->status, 404);
   EXPECT_EQ(parsed(unknown)["error"]["code"], "model_not_found");
+  // One that goes while a request comes is as one that was not there.
+  server.engine.unloads = true;
+  const auto gone =
+      server.client().Post(kChat, R"({"model":"poet","messages":[{"role":"user","content":"Hi"}]})", kJson);
+  EXPECT_EQ(gone->status, 404);
+  EXPECT_EQ(parsed(gone)["error"]["code"], "model_not_found");
 }
 
 TEST(Serve, RefusesInOpenAIsWords) {
