@@ -179,6 +179,7 @@ void ModelShelf::reopen(std::size_t index, std::vector<std::string>& told) {
     std::string identity = identity_of(entry);
     if (identity == before) return;
     auto model = std::make_shared<LoadedModel>(entry.path, options_of(entry, index == 0));
+    const std::lock_guard no_changes(updates());  // between this and the other model's first request
     for (const auto& [name, folder] : old->service().loaded_adapters())
       model->service().load_adapter(name, folder, true);
     const std::lock_guard lock(mutex_);
@@ -196,6 +197,7 @@ void ModelShelf::reopen(std::size_t index, std::vector<std::string>& told) {
 
 /// Loads those that the first model began with again, where their files have changed.
 void ModelShelf::reload_adapters(Service& service, std::vector<std::string>& told) {
+  const std::lock_guard no_changes(updates());
   const std::vector<std::string> served = service.model_names();
   for (const auto& [name, folder] : options_.adapters) {
     if (std::ranges::count(served, name) == 0) continue;  // a request has unloaded it

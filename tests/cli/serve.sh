@@ -57,6 +57,10 @@ assert list(json.loads(call["message"]["tool_calls"][0]["function"]["arguments"]
 
 reply = answer("/v1/completions", {"prompt": [72, 105], "max_tokens": 3, "logprobs": 2, "temperature": 0})["choices"][0]
 assert len(reply["logprobs"]["tokens"]) == 3 and all(x <= 0 for x in reply["logprobs"]["token_logprobs"]), reply
+# An answer that is longer than the context of 400.
+long = answer("/v1/completions", {"prompt": "1 plus", "max_tokens": 700, "context_shift": True, "ignore_eos": True})
+assert long["usage"]["completion_tokens"] == 700 and long["choices"][0]["finish_reason"] == "length", long["usage"]
+assert float(ask("/metrics")[1].split("\ncaldera_shifted_total ")[1].split()[0]) >= 2
 # What lm-evaluation-harness asks: the log-likelihood of a prompt's own tokens, as the logits of `generate` have it.
 scored = answer("/v1/completions", {"prompt": [[72, 105, 33, 72], [105, 72]], "max_tokens": 1, "logprobs": 1, "temperature": 0,
                                     "echo": True, "seed": 1234})["choices"]

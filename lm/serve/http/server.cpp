@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <mutex>
 #include <random>
 #include <thread>
 
@@ -381,6 +382,7 @@ class HttpServer::Impl {
         const Json document = parse_body(body, limits_.max_depth);
         const Fields fields(document);
         const auto named = fields.text("base_model_name");
+        const std::lock_guard one_at_a_time(services_.updates());
         response.set_content(handle(*services_.find(named.value_or("")), fields), "text/plain");
         response.status = 200;
         log->status(200);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,9 @@ class ServiceSource {
   virtual std::vector<std::shared_ptr<Service>> loaded() const = 0;
   /// Names what requests may ask for, what is not loaded included.
   virtual std::vector<std::string> names() const = 0;
+  /// Is held by who changes adapters of a service that find() gave, and by who replaces one with its
+  /// adapters.
+  std::mutex& updates() { return updates_; }
   /// Sums up what the loaded models do.
   BatchStatus status() const {
     BatchStatus sum;
@@ -38,12 +42,17 @@ class ServiceSource {
       sum.drafted_tokens += one.drafted_tokens;
       sum.accepted_tokens += one.accepted_tokens;
       sum.preempted += one.preempted;
+      sum.recomputed_tokens += one.recomputed_tokens;
+      sum.shifted += one.shifted;
     }
     return sum;
   }
 
  protected:
   ServiceSource() = default;
+
+ private:
+  std::mutex updates_;
 };
 
 /// One service, which must outlive this and whoever was given it.
