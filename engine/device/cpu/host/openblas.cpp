@@ -114,15 +114,16 @@ void leave() {
   if (--count.inside == 0) count.left.notify_all();
 }
 
-/// The OpenMP build of OpenBLAS follows the calling thread's OpenMP setting; other builds have their own.
+/// The OpenMP build of OpenBLAS kFollows the calling thread's OpenMP setting; other builds have their own.
 bool follows_openmp() {
-  static const bool follows = openblas().config.find("USE_OPENMP") != std::string::npos;
-  return follows;
+  static const bool kFollows = openblas().config.find("USE_OPENMP") != std::string::npos;
+  return kFollows;
 }
 
 }  // namespace
 
 BlasThreads::BlasThreads(int threads) : team_(threads) {
+  if (threads > 1) AwakeTeam::rest();
   if (!follows_openmp()) {
     if (openblas().set_num_threads != nullptr) enter(threads);
     return;

@@ -27,7 +27,7 @@ void Team::end() {
 
 bool in_parallel() {
 #ifdef _OPENMP
-  return omp_in_parallel() != 0;
+  return AwakeTeam::is_inside() || omp_in_parallel() != 0;
 #else
   return false;
 #endif

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "engine/device/cpu/host/awake_team.h"
 #include "engine/device/cpu_threads.h"
 
 namespace caldera::cpu {
@@ -38,12 +39,20 @@ class Team {
   bool is_several_;
 };
 
-/// Calls body(begin, end) for `threads` contiguous pieces of [0, tasks), the pieces in parallel.
+/// Calls body(begin, end) for `threads` contiguous pieces of [0, tasks), the pieces in parallel. Which thread
+/// runs a piece is not said; bodies must not throw.
 template <class Body>
 void parallel_ranges(std::int64_t tasks, int threads, const Body& body) {
 #ifdef _OPENMP
   if (threads > 1) {
     const Team team(threads);
+    if (threads <= AwakeTeam::kMostPieces && AwakeTeam::is_better()) {
+      const auto piece = [&](int t) { body(tasks * t / threads, tasks * (t + 1) / threads); };
+      using Pieces = decltype(piece);
+      AwakeTeam::run(
+          threads, [](const void* b, int t) { (*static_cast<const Pieces*>(b))(t); }, &piece);
+      return;
+    }
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
     for (int t = 0; t < threads; ++t) body(tasks * t / threads, tasks * (t + 1) / threads);
     return;
