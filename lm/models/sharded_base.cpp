@@ -29,9 +29,9 @@ namespace {
 /// A linear layer whose matrix ranks hold parts of.
 class ShardedLinear final : public Projection {
  public:
-  ShardedLinear(distributed::ShardedLayers layers, std::size_t layer, std::size_t number, Shape shape,
+  ShardedLinear(distributed::ShardedLayers layers, std::size_t layer, std::size_t number, const Shape& shape,
                 Weight bias, Device device)
-      : shape_(std::move(shape)), bias_(std::move(bias)), device_(device) {
+      : shape_(shape), bias_(std::move(bias)), device_(device) {
     // Read again in the backward pass: what the product keeps of itself for that would be all layers.
     const auto matrix_for = [layers = std::move(layers), layer, number](const LazyTensor& x) {
       return cast_like(layers.read(layer, number, x), x);

@@ -35,6 +35,7 @@ GradientExchange::GradientExchange(const std::vector<Parameter>& parameters, con
         "training: gradients of a model that computes in f16 are scaled, and can only be sent whole: leave "
         "out gradient_type and top_share, or compute in bf16");
   std::vector<LazyTensor> like;
+  like.reserve(parameters.size());
   for (const Parameter& p : parameters) like.push_back(*p.tensor);
   ranges_ = message_ranges(like);
   if (is_whole()) return;
