@@ -17,18 +17,23 @@ cat >"$work/config.json" <<END
  "tie_word_embeddings": true, "hidden_act": "silu"}
 END
 
-# step_of NAME: the shortest step in milliseconds: what else runs on the machine makes steps longer, and none shorter.
+# step_of NAME BEST: the shortest step in milliseconds, or BEST where that is shorter: what else runs on the machine makes
+# steps longer, and none shorter.
 step_of() {
-  ranks 2 "$CALDERA_BIN" pretrain --device cpu --threads 1 --config "$work/config.json" --data "$work/data" \
-    --out "$work/$1" --iterations 8 --batch-size 96 --grad-accumulation 2 --seq-len 64 --packing --val-every 0 --save-every 0 \
-    --log "$work/$1.jsonl" >"$work/stdout" 2>"$work/stderr" || fail "$1: $(cat "$work/stderr")"
+  ranks 2 "$CALDERA_BIN" pretrain --device cpu --threads 1 --config "$work/config.json" --data "$work/data" --overwrite \
+    --out "$work/$1" --iterations 8 --batch-size 48 --grad-accumulation 2 --seq-len 64 --packing --val-every 0 \
+    --save-every 0 --log "$work/$1.jsonl" >"$work/stdout" 2>"$work/stderr" || fail "$1: $(cat "$work/stderr")"
   sed -n 's/.*"tokens":\([0-9]*\),"tokens_per_second":\([0-9.e+]*\).*/\1 \2/p' "$work/$1.jsonl" |
-    awk 'NR > 2 { ms = 1000 * $1 / $2; if (best == 0 || ms < best) best = ms } END { print best }'
+    awk -v best="$2" 'NR > 2 { ms = 1000 * $1 / $2; if (ms < best) best = ms } END { print best }'
 }
 
-plain=$(step_of plain)
-export CALDERA_MPI="$CALDERA_TEST_DELAYED" CALDERA_TEST_DELAY_MS=5
-delayed=$(step_of delayed)
-echo "a step takes $plain ms, and $delayed ms with messages delayed by 5 ms"
-awk -v plain="$plain" -v delayed="$delayed" 'BEGIN { exit !(plain > 160 && delayed <= 1.2 * plain) }' ||
-  fail "a step of $plain ms takes $delayed ms with delayed messages"
+export CALDERA_TEST_DELAY_MS=5
+plain=1e9
+delayed=1e9
+for attempt in 1 2 3 4; do
+  plain=$(step_of plain "$plain")
+  delayed=$(CALDERA_MPI="$CALDERA_TEST_DELAYED" step_of delayed "$delayed")
+  echo "attempt $attempt: a step takes $plain ms, and $delayed ms with messages delayed by 5 ms"
+  awk -v plain="$plain" -v delayed="$delayed" 'BEGIN { exit !(plain > 160 && delayed <= 1.2 * plain) }' && exit 0
+done
+fail "a step of $plain ms takes $delayed ms with delayed messages"
