@@ -30,6 +30,9 @@ constexpr double kDecodeNanoseconds = 0.12, kMultiplyNanoseconds = 0.03;
 /// The same for products of integers, and rows of x up to which they are made of codes as they are decoded.
 constexpr double kCodesNanoseconds = 0.04, kIntegersNanoseconds = 0.01;
 constexpr std::int64_t kFewRoundedRows = 4;
+/// The same of interleaved rows, which are decoded for four rows of x at a time while they are in the L1
+/// cache.
+constexpr std::int64_t kFewInterleavedRows = 16;
 /// Columns that a thread takes of a transposed product at least.
 constexpr std::int64_t kFewestDecodedColumns = 256;
 
@@ -237,7 +240,8 @@ void PreparedQuantized::multiply_panels(const RunContext& context, const Run& ru
 /// x rounded to 8 bits: sums of integers a block, each scaled once.
 void PreparedQuantized::multiply_integers(const RunContext& context, const Run& run, const float* x,
                                           std::int64_t x_row, float* out) const {
-  const bool few = run.count <= kFewRoundedRows;
+  const bool interleaved = what_.layout.interleaved && integer_ops().dot_interleaved != nullptr;
+  const bool few = run.count <= (interleaved ? kFewInterleavedRows : kFewRoundedRows);
   if (!few && integer_ops().pack != nullptr) return multiply_tiles(context, run, x, x_row, out);
   const std::int64_t k = what_.columns;
   const RoundedRows rounded =
@@ -248,7 +252,7 @@ void PreparedQuantized::multiply_integers(const RunContext& context, const Run& 
       static_cast<double>(k) * (kCodesNanoseconds + kIntegersNanoseconds * static_cast<double>(run.count));
   const int threads = in_parallel() ? 1 : threads_for(each * static_cast<double>(what_.rows), what_.rows);
   const std::int64_t first = run.matrix * what_.rows;
-  if (what_.layout.interleaved && integer_ops().dot_interleaved != nullptr) {
+  if (interleaved) {
     const std::int64_t groups = what_.rows / kInterleavedRows;
     return parallel_ranges(groups, threads, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t n = begin * kInterleavedRows; n < end * kInterleavedRows; n += kInterleavedRows)
