@@ -54,7 +54,10 @@ def options_of(text):
             continue
         option = OPTION.match(line)
         if option and not line.startswith(" " * 6):
-            waiting = [option.group(1), option.group(2) or ""]
+            waiting = list(option.groups(""))
+            # A name that fills its column has one blank before its text.
+            if not waiting[1] and (crowded := re.match(r"^(-\S+ \S+=\S+) ((?!Excludes:|REQUIRED)[A-Z].*)$", waiting[0])):
+                waiting = list(crowded.groups())
             flags.append(waiting)
         elif waiting and line.startswith(" " * 20):
             waiting[1] = (waiting[1] + " " + line.strip()).strip()
@@ -72,7 +75,7 @@ def row(name, told):
     name = re.sub(r"( \.\.\.)+$", "", name)
     values = re.search(r":\{([^}]*)\}", name)
     name = re.sub(r":\{[^}]*\}", "", name)
-    name, _, default = name.partition("=") if "=" in name and not re.search(r"=[A-Z]", name) else (name, "", "")
+    name, _, default = name.partition("=") if "=" in name and not re.search(r"=[]A-Z]", name) else (name, "", "")
     notes = []
     if required:
         notes.append("required")

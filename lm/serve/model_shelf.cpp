@@ -178,8 +178,16 @@ void ModelShelf::reopen(std::size_t index, std::vector<std::string>& told) {
   try {
     std::string identity = identity_of(entry);
     if (identity == before) return;
-    auto model = std::make_shared<LoadedModel>(entry.path, options_of(entry, index == 0));
+    // Adapters that a request has unloaded stay away, whether their files are still there or not.
+    const auto serves = [&old](const std::string& name) {
+      return std::ranges::count(old->service().model_names(), name) > 0;
+    };
+    ModelServerOptions options = options_of(entry, index == 0);
+    std::erase_if(options.adapters, [&](const auto& adapter) { return !serves(adapter.first); });
+    auto model = std::make_shared<LoadedModel>(entry.path, options);
     const std::lock_guard no_changes(updates());  // between this and the other model's first request
+    for (const auto& adapter : options.adapters)
+      if (!serves(adapter.first)) model->service().unload_adapter(adapter.first);
     for (const auto& [name, folder] : old->service().loaded_adapters())
       model->service().load_adapter(name, folder, true);
     const std::lock_guard lock(mutex_);

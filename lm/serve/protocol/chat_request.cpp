@@ -135,12 +135,15 @@ void check_continued(const Fields& fields, const ChatRequest& request) {
     fields.fail(kName, "goes on with the last message, and \"add_generation_prompt\" begins one: not both");
   const Json& last = request.messages.back();
   if (last.contains("tool_calls")) fields.fail(kName, "cannot go on behind calls of tools");
-  const std::string text = last["content"].is_string() ? last["content"].get<std::string>() : "";
-  if (text.find_first_not_of(" \t\r\n") == std::string::npos)
-    fields.fail(kName, "needs a last message that has a text");
+  if (!has_text(last["content"])) fields.fail(kName, "needs a last message that has a text");
 }
 
 }  // namespace
+
+bool has_text(const Json& content) {
+  return content.is_string() &&
+         content.get_ref<const std::string&>().find_first_not_of(" \t\r\n") != std::string::npos;
+}
 
 ChatRequest read_chat_request(const Json& body, const ServeLimits& limits) {
   const Fields fields(body);

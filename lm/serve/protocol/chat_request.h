@@ -24,6 +24,9 @@ struct ChatRequest {
   bool drops_old_turns = false;  ///< "truncation": where the context has no room for all, old turns go
 };
 
+/// Says whether a message's content is a text of more than blanks.
+bool has_text(const Json& content);
+
 /// Throws ApiError 400.
 ChatRequest read_chat_request(const Json& body, const ServeLimits& limits);
 

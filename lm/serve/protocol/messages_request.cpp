@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
 
 namespace caldera::serve {
@@ -136,6 +137,14 @@ Json read_tool_choice(const Fields& fields) {
   return {{"type", "function"}, {"function", {{"name", inner.text("name").value_or("")}}}};
 }
 
+/// A text without a letter, or parts that are all such.
+bool is_empty(const Json& content) {
+  if (content.is_array())
+    return std::ranges::all_of(content,
+                               [](const Json& part) { return part.value("text", std::string()).empty(); });
+  return content.is_null() || (content.is_string() && content.get_ref<const std::string&>().empty());
+}
+
 }  // namespace
 
 ChatRequest read_messages_request(const Json& body, const ServeLimits& limits, bool counts) {
@@ -153,8 +162,11 @@ ChatRequest read_messages_request(const Json& body, const ServeLimits& limits, b
     if (const Json* value = fields.find(same)) chat[same] = *value;
   if (const Json* stops = fields.find("stop_sequences")) chat["stop"] = *stops;
   chat["messages"] = read_messages(fields, limits);
-  // An answer that the last message has begun is gone on with.
-  if (chat["messages"].back()["role"] == "assistant") chat["continue_final_message"] = true;
+  // An answer that the last message has begun is gone on with; one that is empty, or calls tools, has begun
+  // none.
+  const Json& last = chat["messages"].back();
+  if (last["role"] == "assistant" && !last.contains("tool_calls") && !is_empty(last["content"]))
+    chat["continue_final_message"] = true;
   if (Json tools = read_tools(fields, limits); !tools.empty()) chat["tools"] = std::move(tools);
   if (Json choice = read_tool_choice(fields); !choice.is_null()) chat["tool_choice"] = std::move(choice);
   if (const Json* thinking = fields.object("thinking")) {

@@ -125,8 +125,7 @@ OllamaRequest read_ollama_chat(const Json& body, const ServeLimits& limits) {
   }
   // An answer that the last message has begun is gone on with, as there.
   const Json& last = chat["messages"].back();
-  if (last["role"] == "assistant" && !last.contains("tool_calls") &&
-      !last["content"].get_ref<const std::string&>().empty())
+  if (last["role"] == "assistant" && !last.contains("tool_calls") && has_text(last["content"]))
     chat["continue_final_message"] = true;
   if (const Json* tools = fields.find("tools")) chat["tools"] = *tools;
   // What is said first goes by default there.
@@ -152,8 +151,11 @@ OllamaRequest read_ollama_generate(const Json& body, const ServeLimits& limits) 
   if (fields.flag("raw").value_or(false)) {
     if (system) fields.fail("system", "cannot be said in a raw prompt");
     asked["prompt"] = prompt;
-    if (!asked.contains("max_tokens")) asked["max_tokens"] = limits.max_tokens;
-    request.asked = read_completion_request(asked, limits);
+    const bool says_length = asked.contains("max_tokens");
+    auto completion = read_completion_request(asked, limits);
+    // The service knows for how many there is room, and where texts end whose context shifts.
+    if (!says_length) completion.options.max_tokens.reset();
+    request.asked = std::move(completion);
     return request;
   }
   read_think(fields, asked);

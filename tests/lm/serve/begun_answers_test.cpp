@@ -94,6 +94,25 @@ TEST_F(BegunAnswers, AreUsualInTwoApis) {
   EXPECT_EQ(prompt, "user:Hi\nassistant:The answer is");
   ASSERT_EQ(ask("/api/chat", {{"messages", begun("")}, {"stream", false}}), 200);
   EXPECT_EQ(prompt, "user:Hi\nassistant:\nassistant:");
+  ASSERT_EQ(ask("/v1/messages", {{"messages", begun("")}, {"max_tokens", 9}}), 200) << answer.dump();
+  EXPECT_EQ(prompt, "user:Hi\nassistant:\nassistant:");
+  ASSERT_EQ(ask("/api/chat", {{"messages", begun(" \n")}, {"stream", false}}), 200) << answer.dump();
+  EXPECT_TRUE(prompt.ends_with("\nassistant:")) << prompt;
+}
+
+TEST_F(BegunAnswers, EndAfterTenContextsWhereTheContextShifts) {
+  Json body{{"prompt", "Once"}, {"raw", true}, {"stream", false}, {"shift", true}};
+  ASSERT_EQ(ask("/api/generate", body), 200) << answer.dump();
+  const std::int64_t context = server.engine.context();
+  EXPECT_EQ(server.engine.seen().back().max_tokens, 10 * context);
+  body["options"] = {{"num_predict", 7}};
+  ASSERT_EQ(ask("/api/generate", body), 200);
+  EXPECT_EQ(server.engine.seen().back().max_tokens, 7);
+  body["options"] = {{"num_predict", -1}};
+  body["shift"] = false;
+  ASSERT_EQ(ask("/api/generate", body), 200);
+  EXPECT_LE(server.engine.seen().back().max_tokens, context);
+  EXPECT_GT(server.engine.seen().back().max_tokens, 16);
 }
 
 TEST_F(BegunAnswers, TheServersPromptGoesBeforeConversationsThatHaveNone) {

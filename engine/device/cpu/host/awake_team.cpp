@@ -3,6 +3,7 @@
 #include <bit>
 #include <chrono>
 #include <cstdint>
+#include <system_error>
 #include <thread>
 
 #ifdef _OPENMP
@@ -106,6 +107,14 @@ void sleep_until_work(Work& w) {
   }
 }
 
+/// Where the system has no more threads, those that there are do all.
+void start_threads(Work& w, int count) {
+  try {
+    for (; w.threads < count; ++w.threads) std::thread(serve, w.threads + 1).detach();
+  } catch (const std::system_error&) {
+  }
+}
+
 }  // namespace
 
 void AwakeTeam::run(int pieces, Piece piece, const void* body) {
@@ -114,7 +123,7 @@ void AwakeTeam::run(int pieces, Piece piece, const void* body) {
     return;
   }
   Work& w = work();
-  for (; w.threads < pieces - 1; ++w.threads) std::thread(serve, w.threads + 1).detach();
+  start_threads(w, pieces - 1);
   w.piece = piece;
   w.body = body;
   w.rests.store(false, std::memory_order_relaxed);

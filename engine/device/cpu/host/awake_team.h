@@ -1,4 +1,4 @@
-// AwakeTeam: threads that wait for the next piece of work with open eyes.
+// AwakeTeam: threads that spin for a while between two pieces of work.
 #pragma once
 
 #include <atomic>
@@ -7,7 +7,8 @@ namespace caldera::cpu {
 
 /// Threads of the process that run pieces of the CPU device's work. They spin for a millisecond after each,
 /// so that the next steps of a token find them awake, and sleep then. A piece that no thread has begun is run
-/// by the caller: it waits for threads at work alone, never for one that another process keeps from its core.
+/// by the caller: it waits only for threads that have begun one, not for those that another process keeps
+/// from their core.
 class AwakeTeam {
  public:
   /// Counts the pieces that run() takes at most.
