@@ -46,7 +46,7 @@ ModelConfig read_gemma3(const detail::JsonFields& fields, ModelConfig config, bo
   return config;
 }
 
-DecoderTraits traits_of(const detail::JsonFields& fields, const ModelConfig& config) {
+DecoderTraits gemma3_traits(const detail::JsonFields& fields, const ModelConfig& config) {
   const bool bias = fields.boolean("attention_bias").value_or(false);
   DecoderTraits traits;
   traits.biases = {bias, bias, bias, bias};
@@ -67,7 +67,7 @@ std::unique_ptr<CausalLM> make_gemma3(const detail::JsonFields& fields, Device d
   config.architecture = "Gemma3ForCausalLM";
   config.model_type = "gemma3_text";
   config = read_gemma3(fields, config, false);
-  return make_decoder(config, traits_of(fields, config), device, seed);
+  return make_decoder(config, gemma3_traits(fields, config), device, seed);
 }
 
 std::unique_ptr<CausalLM> make_encoder(const detail::JsonFields& fields, Device device, std::uint64_t seed) {
@@ -75,7 +75,7 @@ std::unique_ptr<CausalLM> make_encoder(const detail::JsonFields& fields, Device 
   config.architecture = "Gemma3TextModel";
   config.model_type = "gemma3_text";
   config = read_gemma3(fields, config, true);
-  DecoderTraits traits = traits_of(fields, config);
+  DecoderTraits traits = gemma3_traits(fields, config);
   traits.names = {"embed_tokens", "layers", "norm"};
   traits.attention.bidirectional = fields.boolean("use_bidirectional_attention").value_or(false);
   // Half the window is before a position, half behind it.
