@@ -15,15 +15,17 @@ make_data() {
   cut -d '"' -f 4 "$work/all.jsonl" >"$work/text.txt"
 }
 
-# make_config: $work/config.json.
-make_config() {
+# make_config_of HIDDEN INTERMEDIATE LAYERS HEADS KEY_VALUE_HEADS: $work/config.json.
+make_config_of() {
   cat >"$work/config.json" <<END
 {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 258, "bos_token_id": 256,
- "eos_token_id": 257, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
- "num_key_value_heads": 2, "max_position_embeddings": 64, "rms_norm_eps": 1e-05, "rope_theta": 10000.0,
- "tie_word_embeddings": true, "hidden_act": "silu"}
+ "eos_token_id": 257, "hidden_size": $1, "intermediate_size": $2, "num_hidden_layers": $3,
+ "num_attention_heads": $4, "num_key_value_heads": $5, "max_position_embeddings": 64,
+ "rms_norm_eps": 1e-05, "rope_theta": 10000.0, "tie_word_embeddings": true, "hidden_act": "silu"}
 END
 }
+# make_config: $work/config.json of the tiny one.
+make_config() { make_config_of 32 48 2 4 2; }
 
 # make_model: $work/base, a model folder, from $work/data.
 make_model() {

@@ -10,12 +10,7 @@ implementation=$1
 : "${CALDERA_TEST_DELAYED:?the library of delayed_mpi.cpp}" "${CALDERA_TEST_MPI:?the library that it delays}"
 
 make_data
-cat >"$work/config.json" <<END
-{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 258, "bos_token_id": 256,
- "eos_token_id": 257, "hidden_size": 128, "intermediate_size": 320, "num_hidden_layers": 4, "num_attention_heads": 4,
- "num_key_value_heads": 4, "max_position_embeddings": 64, "rms_norm_eps": 1e-05, "rope_theta": 10000.0,
- "tie_word_embeddings": true, "hidden_act": "silu"}
-END
+make_config_of 128 320 4 4 4
 
 # step_of NAME BEST: the shortest step in milliseconds, or BEST where that is shorter: what else runs on the machine makes
 # steps longer, and none shorter.
@@ -36,4 +31,8 @@ for attempt in 1 2 3 4; do
   echo "attempt $attempt: a step takes $plain ms, and $delayed ms with messages delayed by 5 ms"
   awk -v plain="$plain" -v delayed="$delayed" 'BEGIN { exit !(plain > 160 && delayed <= 1.2 * plain) }' && exit 0
 done
+if awk -v plain="$plain" 'BEGIN { exit !(plain <= 160) }'; then
+  echo "SKIPPED: this machine's step of $plain ms is shorter than all delays" >&2
+  exit 77
+fi
 fail "a step of $plain ms takes $delayed ms with delayed messages"

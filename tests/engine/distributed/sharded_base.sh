@@ -8,12 +8,7 @@ implementation=$1
 . tests/support/mpi.sh
 
 make_data
-cat >"$work/config.json" <<END
-{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 258, "bos_token_id": 256,
- "eos_token_id": 257, "hidden_size": 512, "intermediate_size": 1408, "num_hidden_layers": 24, "num_attention_heads": 8,
- "num_key_value_heads": 8, "max_position_embeddings": 64, "rms_norm_eps": 1e-05, "rope_theta": 10000.0,
- "tie_word_embeddings": true, "hidden_act": "silu"}
-END
+make_config_of 512 1408 24 8 8
 expect_exit 0 "$CALDERA_BIN" pretrain --device cpu --config "$work/config.json" --data "$work/data" --out "$work/base" \
   --iterations 1 --batch-size 1 --seq-len 8 --optimizer sgd --val-every 0 --val-batches 1
 

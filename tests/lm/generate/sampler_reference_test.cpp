@@ -267,6 +267,7 @@ TEST(SamplerReference, MirostatFollowsWhatItDraws) {
       if (step >= 50) sum += surprise;
       if (step >= 50) ++count;
     }
+    // A mean of that many draws, each of which is off by bits: what holds the rule exactly is above.
     EXPECT_NEAR(sum / count, tau, 0.3);
   }
 }

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "training/rl/envs/vector_environment.h"
+#include "training/rl/envs/environment.h"
 
 namespace caldera::rl {
 
@@ -33,14 +33,5 @@ class MultiAgentEnvironment {
 };
 
 using MultiAgentFactory = std::function<std::unique_ptr<MultiAgentEnvironment>()>;
-
-/// Makes `worlds` worlds whose agents share one policy: each agent is a row of the environments, those of one
-/// world one after the other, so that PPO, SAC and evaluate_agent() take them like any others. Where a world
-/// ends, agents whose own episode did not are truncated. Worlds step on up to `threads` threads; each has its
-/// own stream of random numbers. Throws ValueError without a factory, for fewer than one world, and for a
-/// world without agents or with other spaces than the first.
-std::unique_ptr<VectorEnvironment> make_multi_agent_environment(const MultiAgentFactory& make,
-                                                                std::int64_t worlds, std::uint64_t seed,
-                                                                int threads = 1);
 
 }  // namespace caldera::rl

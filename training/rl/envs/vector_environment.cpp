@@ -4,40 +4,48 @@
 
 #include <algorithm>
 #include <exception>
+#include <utility>
 
 #include "engine/base/error.h"
 
 namespace caldera::rl {
 namespace {
 
-/// Environments behind the virtual interface.
-class SeparateEnvironments final : public VectorEnvironment {
+using World = std::unique_ptr<MultiAgentEnvironment>;
+
+std::size_t size_of_space(const Space& space) { return static_cast<std::size_t>(space.size()); }
+
+/// Agents of several worlds as rows.
+class WorldsOfAgents final : public VectorEnvironment {
  public:
-  SeparateEnvironments(std::vector<std::unique_ptr<Environment>> all, std::uint64_t seed, int threads)
-      : VectorEnvironment(static_cast<std::int64_t>(all.size()), all.front()->observation_space(),
-                          all.front()->action_space()),
-        all_(std::move(all)),
+  WorldsOfAgents(std::vector<World> worlds, std::uint64_t seed, int threads)
+      : VectorEnvironment(static_cast<std::int64_t>(worlds.size()) * worlds.front()->agents(),
+                          worlds.front()->observation_space(), worlds.front()->action_space()),
+        worlds_(std::move(worlds)),
+        agents_(static_cast<std::size_t>(worlds_.front()->agents())),
+        results_(worlds_.size() * agents_),
         threads_(std::max(1, threads)) {
-    for (std::size_t i = 0; i < all_.size(); ++i) randoms_.push_back(Random::stream(seed, i));
+    for (std::size_t w = 0; w < worlds_.size(); ++w) randoms_.push_back(Random::stream(seed, w));
     reset();
   }
 
   void reset() override {
-    for (std::size_t i = 0; i < all_.size(); ++i) all_[i]->reset(randoms_[i], row(now_.observations, i));
+    for (std::size_t w = 0; w < worlds_.size(); ++w)
+      worlds_[w]->reset(randoms_[w], rows(now_.observations, w));
     std::ranges::fill(now_.terminated, std::uint8_t{0});
     std::ranges::fill(now_.truncated, std::uint8_t{0});
   }
 
   void step(std::span<const double> actions) override {
     check_actions(actions);
-    const auto width = static_cast<std::size_t>(action_space().size());
+    const std::size_t width = agents_ * size_of_space(action_space());
     std::exception_ptr error;
-    const auto n = static_cast<std::ptrdiff_t>(all_.size());
+    const auto n = static_cast<std::ptrdiff_t>(worlds_.size());
 #pragma omp parallel for num_threads(threads_) if (threads_ > 1) schedule(static)
     for (std::ptrdiff_t k = 0; k < n; ++k) {
-      const auto i = static_cast<std::size_t>(k);
+      const auto w = static_cast<std::size_t>(k);
       try {
-        step_one(i, actions.subspan(i * width, width));
+        step_world(w, actions.subspan(w * width, width));
       } catch (...) {
 #pragma omp critical(caldera_rl_step)
         error = std::current_exception();
@@ -48,56 +56,96 @@ class SeparateEnvironments final : public VectorEnvironment {
 
   VectorState state() const override {
     VectorState state;
-    for (std::size_t i = 0; i < all_.size(); ++i) {
-      const std::vector<double> one = all_[i]->state();
+    for (std::size_t w = 0; w < worlds_.size(); ++w) {
+      const std::vector<double> one = worlds_[w]->state();
       state.numbers.push_back(static_cast<double>(one.size()));
       state.numbers.insert(state.numbers.end(), one.begin(), one.end());
-      state.randoms.push_back(randoms_[i].state());
+      state.randoms.push_back(randoms_[w].state());
     }
     return state;
   }
 
   void set_state(const VectorState& state) override {
-    if (state.randoms.size() != all_.size())
+    if (state.randoms.size() != worlds_.size())
       throw ShapeError(
-          fmt::format("the state of {} environments; there are {}", state.randoms.size(), all_.size()));
-    std::size_t at = 0;
-    for (std::size_t i = 0; i < all_.size(); ++i) {
-      const std::size_t left = state.numbers.size() - std::min(at, state.numbers.size());
-      const double size = left > 0 ? state.numbers[at] : -1;
-      if (!(size >= 0 && size < static_cast<double>(left)))
-        throw ShapeError(fmt::format("the state of environment {} is cut off", i));
-      randoms_[i] = Random(state.randoms[i]);
-      const auto one = std::span(state.numbers).subspan(at + 1, static_cast<std::size_t>(size));
+          fmt::format("the state of {} environments; there are {}", state.randoms.size(), worlds_.size()));
+    std::span<const double> left = state.numbers;
+    for (std::size_t w = 0; w < worlds_.size(); ++w) {
+      const double size = left.empty() ? -1 : left.front();
+      if (!(size >= 0 && size < static_cast<double>(left.size())))
+        throw ShapeError(fmt::format("the state of environment {} is cut off", w));
+      const auto one = left.subspan(1, static_cast<std::size_t>(size));
+      left = left.subspan(1 + one.size());
+      randoms_[w] = Random(state.randoms[w]);
       if (one.empty())
-        all_[i]->reset(randoms_[i], row(now_.observations, i));
+        worlds_[w]->reset(randoms_[w], rows(now_.observations, w));
       else
-        all_[i]->set_state(one, row(now_.observations, i));
-      at += 1 + one.size();
+        worlds_[w]->set_state(one, rows(now_.observations, w));
     }
   }
 
  private:
-  std::span<double> row(std::vector<double>& rows, std::size_t i) const {
-    const auto width = static_cast<std::size_t>(observation_space().size());
-    return std::span(rows).subspan(i * width, width);
+  std::span<double> rows(std::vector<double>& all, std::size_t w) const {
+    const std::size_t width = agents_ * size_of_space(observation_space());
+    return std::span(all).subspan(w * width, width);
   }
 
-  void step_one(std::size_t i, std::span<const double> action) {
-    const std::span<double> observation = row(now_.observations, i);
-    const StepResult result = all_[i]->step(action, observation);
-    now_.rewards[i] = result.reward;
-    now_.terminated[i] = result.terminated ? 1 : 0;
-    now_.truncated[i] = result.truncated ? 1 : 0;
-    if (!result.terminated && !result.truncated) return;
-    std::ranges::copy(observation, row(now_.last_observations, i).begin());
-    all_[i]->reset(randoms_[i], observation);
+  void step_world(std::size_t w, std::span<const double> actions) {
+    const std::span<double> observations = rows(now_.observations, w);
+    const auto results = std::span(results_).subspan(w * agents_, agents_);
+    worlds_[w]->step(actions, observations, results);
+    const bool ends =
+        std::ranges::any_of(results, [](const StepResult& r) { return r.terminated || r.truncated; });
+    for (std::size_t a = 0; a < agents_; ++a) {
+      const std::size_t at = w * agents_ + a;
+      now_.rewards[at] = results[a].reward;
+      now_.terminated[at] = results[a].terminated ? 1 : 0;
+      now_.truncated[at] = results[a].truncated || (ends && !results[a].terminated) ? 1 : 0;
+    }
+    if (!ends) return;
+    std::ranges::copy(observations, rows(now_.last_observations, w).begin());
+    worlds_[w]->reset(randoms_[w], observations);
   }
 
-  std::vector<std::unique_ptr<Environment>> all_;
+  std::vector<World> worlds_;
+  std::size_t agents_;
+  std::vector<StepResult> results_;
   std::vector<Random> randoms_;
   int threads_;
 };
+
+/// An environment as a world of one agent.
+class OneAgent final : public MultiAgentEnvironment {
+ public:
+  explicit OneAgent(std::unique_ptr<Environment> environment) : environment_(std::move(environment)) {}
+  std::int64_t agents() const override { return 1; }
+  const Space& observation_space() const override { return environment_->observation_space(); }
+  const Space& action_space() const override { return environment_->action_space(); }
+  void reset(Random& random, std::span<double> observations) override {
+    environment_->reset(random, observations);
+  }
+  void step(std::span<const double> actions, std::span<double> observations,
+            std::span<StepResult> results) override {
+    results[0] = environment_->step(actions, observations);
+  }
+  std::vector<double> state() const override { return environment_->state(); }
+  void set_state(std::span<const double> state, std::span<double> observations) override {
+    environment_->set_state(state, observations);
+  }
+
+ private:
+  std::unique_ptr<Environment> environment_;
+};
+
+void check_world(const World& world, const World& first) {
+  if (!world) throw ValueError("make_multi_agent_environment: the function made no world");
+  if (world->agents() < 1)
+    throw ValueError(fmt::format("make_multi_agent_environment: a world of {} agents", world->agents()));
+  if (world->agents() != first->agents() ||
+      world->observation_space().to_string() != first->observation_space().to_string() ||
+      world->action_space().to_string() != first->action_space().to_string())
+    throw ValueError("make_multi_agent_environment: worlds differ in their agents or spaces");
+}
 
 }  // namespace
 
@@ -122,13 +170,27 @@ void VectorEnvironment::check_actions(std::span<const double> actions) const {
 std::unique_ptr<VectorEnvironment> make_vector_environment(const EnvironmentFactory& make, std::int64_t count,
                                                            std::uint64_t seed, int threads) {
   if (!make) throw ValueError("make_vector_environment: give a function that makes an environment");
-  std::vector<std::unique_ptr<Environment>> all;
-  for (std::int64_t i = 0; i < std::max<std::int64_t>(count, 1); ++i) {
-    all.push_back(make());
-    if (!all.back()) throw ValueError("make_vector_environment: the function made no environment");
-  }
   if (count < 1) throw ValueError(fmt::format("{} environments; at least 1", count));
-  return std::make_unique<SeparateEnvironments>(std::move(all), seed, threads);
+  std::vector<World> all;
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::unique_ptr<Environment> one = make();
+    if (!one) throw ValueError("make_vector_environment: the function made no environment");
+    all.push_back(std::make_unique<OneAgent>(std::move(one)));
+  }
+  return std::make_unique<WorldsOfAgents>(std::move(all), seed, threads);
+}
+
+std::unique_ptr<VectorEnvironment> make_multi_agent_environment(const MultiAgentFactory& make,
+                                                                std::int64_t worlds, std::uint64_t seed,
+                                                                int threads) {
+  if (!make) throw ValueError("make_multi_agent_environment: give a function that makes a world");
+  if (worlds < 1) throw ValueError(fmt::format("{} worlds; at least 1", worlds));
+  std::vector<World> all;
+  for (std::int64_t w = 0; w < worlds; ++w) {
+    all.push_back(make());
+    check_world(all.back(), all.front());
+  }
+  return std::make_unique<WorldsOfAgents>(std::move(all), seed, threads);
 }
 
 }  // namespace caldera::rl

@@ -44,10 +44,6 @@ HWY_INLINE __m512i masked(__m512i v, int mask) {
 HWY_INLINE __m512i with_bits(__m512i a, __m512i b, int mask) {
   return _mm512_ternarylogic_epi32(a, b, _mm512_set1_epi8(static_cast<char>(mask)), 0xF8);
 }
-HWY_INLINE __m128i low_bits(__m128i v, int shift, int mask) {
-  return _mm_and_si128(_mm_srli_epi16(v, shift), _mm_set1_epi8(static_cast<char>(mask)));
-}
-HWY_INLINE __m512 floats_of_bytes(__m128i bytes) { return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes)); }
 /// Takes the low nibbles of four vectors, then the high ones.
 HWY_INLINE void nibbles_apart(const std::uint8_t* p, __m512i* out) {
   each<4>([&](auto u) __attribute__((always_inline)) {

@@ -30,8 +30,8 @@ HWY_INLINE void ask_ahead_in_order(const std::uint8_t* p) {
   each<(kBytes + 63) / 64>([&](auto line) __attribute__((always_inline)) { ask_ahead(p + 64 * line); });
 }
 
-/// Starts sums of `count` products with codes that are 2^kLog more than they stand for: `minus` has the sums
-/// of the codes of x, negated.
+/// Starts sums of products with codes that are 2^kLog more than they stand for: `minus` is the sum of the
+/// codes of x with the other sign.
 template <int kLog>
 HWY_INLINE __m512i start_at(std::int32_t minus) {
   return _mm512_slli_epi32(_mm512_set1_epi32(minus), kLog);
