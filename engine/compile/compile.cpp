@@ -77,6 +77,7 @@ constexpr std::array<Pass, 15> kPasses{{
     // When each step runs, and where its results are.
     {"schedule", Form::plan, kAlways,
      [](Compilation& c) {
+       order_exchanges(c.plan);
        schedule(c.plan);
        move_exchanges_up(c.plan);
      }},

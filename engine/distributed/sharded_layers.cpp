@@ -168,6 +168,7 @@ LazyTensor ShardedLayers::read(std::size_t layer, std::size_t tensor, const Lazy
         : state_(std::move(state)), layer_(layer), tensor_(tensor) {}
     std::string_view name() const override { return "read_sharded"; }
     bool is_early() const override { return false; }  // what is read stays until it was used
+    int queue() const override { return 1; }          // gradients do not wait for what is read after them
     Begun begin(std::size_t bytes, std::size_t) const override {
       auto pending = std::make_unique<PendingRead>(bytes, state_->layers[layer_].tensors[tensor_]);
       const std::span<std::byte> input(pending->input);

@@ -2,7 +2,9 @@
 // The contract between those who build such nodes (engine/distributed) and what runs plans.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -21,16 +23,22 @@ class PendingExchange {
   virtual std::span<const std::byte> finish() = 0;
 };
 
+/// Exchanges of one queue begin in the order in which they were made, whatever a plan's memory would have
+/// first: ranks that build the same graph on tensors of different sizes have them in the same order.
 /// Thread-safety: begin() is called by one thread at a time.
 class HostExchange {
  public:
-  HostExchange() = default;
+  HostExchange() : number_(made_.fetch_add(1, std::memory_order_relaxed)) {}
   virtual ~HostExchange() = default;
   HostExchange(const HostExchange&) = delete;
   HostExchange& operator=(const HostExchange&) = delete;
 
   /// Names the operation for traces and errors.
   virtual std::string_view name() const = 0;
+  /// Counts exchanges as they are made.
+  std::uint64_t number() const { return number_; }
+  /// Returns which queue it is in: the order of exchanges of different queues is free.
+  virtual int queue() const { return 0; }
   /// Whether it is to begin as soon as its input is there, and what reads its result to wait until nothing
   /// else is left to do: so it goes on meanwhile. Else it stays where memory has it.
   virtual bool is_early() const { return true; }
@@ -43,6 +51,10 @@ class HostExchange {
   virtual Begun begin(std::size_t bytes, std::size_t result_bytes) const = 0;
   /// Starts what begin() gave, whose input is there now.
   virtual void start(PendingExchange& pending) const = 0;
+
+ private:
+  static inline std::atomic<std::uint64_t> made_{0};
+  std::uint64_t number_;
 };
 
 }  // namespace caldera

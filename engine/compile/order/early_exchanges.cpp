@@ -3,19 +3,23 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <numeric>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "engine/compile/order/step_graph.h"
 #include "engine/graph/host_exchange.h"
+#include "engine/plan/dependencies.h"
 
 namespace caldera {
 namespace {
 
 bool is_exchange(const Step& step) {
-  const auto* control = step.if_a<ControlStep>();
-  return control != nullptr && control->layout.kind == ControlKind::exchange && control->exchange->is_early();
+  const HostExchange* const exchange = exchange_of(step);
+  return exchange != nullptr && exchange->is_early();
 }
 
 /// For each step, how many exchanges lie at most on a path to it.
@@ -39,7 +43,66 @@ std::vector<bool> feeders_of(const Plan& plan, const StepGraph& graph) {
   return feeds;
 }
 
+void put_in_order(Plan& plan, const std::vector<std::size_t>& order) {
+  std::vector<Step> steps;
+  steps.reserve(plan.steps.size());
+  for (const std::size_t s : order) steps.push_back(std::move(plan.steps[s]));
+  plan.steps = std::move(steps);
+}
+
 }  // namespace
+
+void order_exchanges(Plan& plan) {
+  std::map<int, std::vector<std::uint64_t>> numbers;  // of each queue
+  for (const Step& step : plan.steps)
+    if (const HostExchange* const exchange = exchange_of(step))
+      numbers[exchange->queue()].push_back(exchange->number());
+  bool is_in_order = true;
+  for (auto& [queue, of_queue] : numbers) {
+    is_in_order = is_in_order && std::ranges::is_sorted(of_queue);
+    std::ranges::sort(of_queue, std::greater());  // the next is the last
+  }
+  if (is_in_order) return;
+
+  std::vector<std::uint32_t> waits(plan.steps.size(), 0);
+  std::vector<std::vector<std::uint32_t>> next(plan.steps.size());
+  for (const auto& [from, to] : dependencies_of(plan)) {
+    next[from].push_back(to);
+    ++waits[to];
+  }
+  std::set<std::uint32_t> ready;                           // by the place that they have
+  std::set<std::pair<std::uint64_t, std::uint32_t>> held;  // exchanges whose turn it is not, by number
+  const auto add = [&](std::uint32_t s) {
+    const HostExchange* const exchange = exchange_of(plan.steps[s]);
+    if (exchange != nullptr && numbers[exchange->queue()].back() != exchange->number())
+      held.emplace(exchange->number(), s);
+    else
+      ready.insert(s);
+  };
+  for (std::uint32_t s = 0; s < waits.size(); ++s)
+    if (waits[s] == 0) add(s);
+  std::vector<std::size_t> order;
+  while (!ready.empty() || !held.empty()) {
+    std::uint32_t s = 0;
+    if (!ready.empty()) {
+      s = *ready.begin();
+      ready.erase(ready.begin());
+    } else {  // a step computes for one and waits for a later one: theirs is the only order
+      s = held.begin()->second;
+      held.erase(held.begin());
+    }
+    order.push_back(s);
+    if (const HostExchange* const exchange = exchange_of(plan.steps[s])) {
+      std::vector<std::uint64_t>& of_queue = numbers[exchange->queue()];
+      of_queue.erase(std::ranges::find(of_queue, exchange->number()));
+      const auto waiting = std::exchange(held, {});
+      for (const auto& [number, step] : waiting) add(step);
+    }
+    for (const std::uint32_t to : next[s])
+      if (--waits[to] == 0) add(to);
+  }
+  put_in_order(plan, order);
+}
 
 void move_exchanges_up(Plan& plan) {
   if (std::ranges::none_of(plan.steps, is_exchange)) return;
@@ -64,10 +127,7 @@ void move_exchanges_up(Plan& plan) {
                 order.begin() + static_cast<std::ptrdiff_t>(at),
                 order.begin() + static_cast<std::ptrdiff_t>(at + 1));
   }
-  std::vector<Step> steps;
-  steps.reserve(order.size());
-  for (const std::size_t s : order) steps.push_back(std::move(plan.steps[s]));
-  plan.steps = std::move(steps);
+  put_in_order(plan, order);
 }
 
 }  // namespace caldera

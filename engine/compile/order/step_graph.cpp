@@ -1,8 +1,10 @@
 #include "engine/compile/order/step_graph.h"
 
 #include <algorithm>
+#include <map>
 
 #include "engine/compile/order/in_place.h"
+#include "engine/graph/host_exchange.h"
 #include "engine/plan/dependencies.h"
 
 namespace caldera {
@@ -10,10 +12,32 @@ std::int64_t arena_bytes_of(const PlanBuffer& buffer) {
   return std::max<std::int64_t>(1, (buffer.bytes + kArenaAlignment - 1) / kArenaAlignment) * kArenaAlignment;
 }
 
+namespace {
+
+/// Each exchange before the one that follows it in its queue.
+void add_queues(const Plan& plan, std::vector<StepEdge>& edges) {
+  std::map<int, std::uint32_t> last;
+  for (std::uint32_t s = 0; s < plan.steps.size(); ++s) {
+    const HostExchange* const exchange = exchange_of(plan.steps[s]);
+    if (exchange == nullptr) continue;
+    const auto [before, is_first] = last.try_emplace(exchange->queue(), s);
+    if (!is_first) edges.emplace_back(std::exchange(before->second, s), s);
+  }
+}
+
+}  // namespace
+
+const HostExchange* exchange_of(const Step& step) {
+  const auto* control = step.if_a<ControlStep>();
+  return control != nullptr && control->layout.kind == ControlKind::exchange ? control->exchange.get()
+                                                                             : nullptr;
+}
+
 StepGraph::StepGraph(const Plan& plan)
     : predecessors(plan.steps.size(), 0), first_block(plan.input_count + plan.output_count) {
+  std::vector<StepEdge> edges = dependencies_of(plan);
+  add_queues(plan, edges);
   // Edges in order of the step they come from.
-  const std::vector<StepEdge> edges = dependencies_of(plan);
   std::vector<std::uint32_t> next(plan.steps.size() + 1, 0);
   for (const auto& [from, to] : edges) {
     ++next[from + 1];

@@ -32,9 +32,14 @@ class Rows {
 /// An output's block that may take the place of an operand's: (output, operand).
 using Replacement = std::pair<std::int32_t, std::int32_t>;
 
+/// Returns what a step exchanges with other ranks; null for steps that do not.
+const HostExchange* exchange_of(const Step& step);
+
 /// Bytes that a buffer takes in the arena.
 std::int64_t arena_bytes_of(const PlanBuffer& buffer);
 
+/// Besides the dependencies of the plan, exchanges of a queue stay in the order that they have
+/// (early_exchanges.h).
 struct StepGraph {
   explicit StepGraph(const Plan& plan);
 

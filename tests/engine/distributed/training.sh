@@ -8,15 +8,25 @@ implementation=$1
 . tests/support/mpi.sh
 
 make_model
+# Texts of 4 to 44 bytes.
+mkdir "$work/unequal"
+i=0
+while [ $i -lt 48 ]; do
+  printf '{"text": "%.*s"}\n' $((4 + i * 17 % 41)) "this is text $i, of which some bytes are left out"
+  i=$((i + 1))
+done >"$work/unequal/train.jsonl"
+cp "$work/data/valid.jsonl" "$work/unequal/"
+data=$work/data
+packing=yes
 
 # train COUNT OUT FLAGS...: fine-tunes on COUNT ranks.
 train() {
   train_count=$1
   train_out=$2
   shift 2
-  ranks "$train_count" "$CALDERA_BIN" finetune --device cpu --threads 1 --model "$work/base" --data "$work/data" \
+  ranks "$train_count" "$CALDERA_BIN" finetune --device cpu --threads 1 --model "$work/base" --data "$data" \
     --out "$work/$train_out" --iterations "${iterations:-60}" --batch-size 2 --grad-accumulation 4 --seq-len 48 \
-    --packing --dropout 0.1 --rank 4 --seed 3 --learning-rate 1e-2 --val-every 20 --log "$work/$train_out.jsonl" "$@" \
+    ${packing:+--packing} --dropout 0.1 --rank 4 --seed 3 --learning-rate 1e-2 --val-every 20 --log "$work/$train_out.jsonl" "$@" \
     >"$work/stdout" 2>"$work/stderr" || fail "$train_count ranks: $(cat "$work/stdout" "$work/stderr")"
 }
 
@@ -28,8 +38,8 @@ numbers_of() { sed 's/"tokens_per_second.*//' "$work/$1.jsonl"; }
 alone() {
   alone_out=$1
   shift
-  "$CALDERA_BIN" finetune --device cpu --threads 1 --model "$work/base" --data "$work/data" --out "$work/$alone_out" \
-    --iterations "$iterations" --batch-size 2 --grad-accumulation 4 --seq-len 48 --packing --dropout 0.1 --rank 4 \
+  "$CALDERA_BIN" finetune --device cpu --threads 1 --model "$work/base" --data "$data" --out "$work/$alone_out" \
+    --iterations "$iterations" --batch-size 2 --grad-accumulation 4 --seq-len 48 ${packing:+--packing} --dropout 0.1 --rank 4 \
     --seed 3 --learning-rate 1e-2 --val-every 20 --log "$work/$alone_out.jsonl" "$@" >"$work/stdout" 2>"$work/stderr" ||
     fail "one process: $(cat "$work/stderr")"
 }
@@ -50,6 +60,12 @@ grep -q "^4 ranks of .*: 0 on cpu of" "$work/stderr" || fail "who is where was n
 grep -q "^step 60/60 .*slowest: rank [0-3] of $(hostname)$" "$work/stderr" ||
   fail "the slowest rank is not named: $(cat "$work/stderr")"
 
+# adapter_numbers RUN: the elements of its adapter, one a line, behind the header of the file.
+adapter_numbers() {
+  adapter_file=$work/$1/adapter_model.safetensors
+  od -An -v -tf4 -w4 -j $((8 + $(od -An -tu8 -N8 "$adapter_file"))) "$adapter_file"
+}
+
 # Three ranks, and sums in MPI's order: the same to rounding.
 train 3 of_3
 train 4 fast --reduction fast
@@ -60,6 +76,40 @@ for run in of_3 fast; do
     awk '{ d = ($1 - $2) / $1; if (d < 0) d = -d; if (d > worst) worst = d } END { exit !(worst < 1e-4 && NR == 60) }' ||
     fail "$run: losses differ by more than rounding: $(paste "$work/a" "$work/b" | tail -n 3)"
 done
+adapter_numbers one >"$work/a"
+adapter_numbers fast >"$work/b"
+paste "$work/a" "$work/b" |
+  awk '{ d += ($1 - $2) ^ 2; all += $1 ^ 2 } END { print "--reduction fast: an adapter off by", sqrt(d / all)
+         exit !(d <= 1e-12 * all && all > 0) }' || fail "with --reduction fast an adapter differs by more than 1e-6"
+
+# Without packing rows are as long as the longest of their batch: ranks have plans of their own, in which the messages
+# of a step, eight here, have one order all the same.
+data=$work/unequal
+packing=
+iterations=6
+make_config_of 64 96 4 4 2
+# padded COUNT OUT FLAGS...: trains all parameters of a larger model.
+padded() {
+  padded_count=$1
+  padded_out=$2
+  shift 2
+  ranks "$padded_count" "$CALDERA_BIN" pretrain --device cpu --threads 1 --config "$work/config.json" --data "$data" \
+    --out "$work/$padded_out" --iterations 4 --batch-size 2 --grad-accumulation 4 --seq-len 48 --seed 3 --val-every 0 \
+    "$@" >"$work/stdout" 2>"$work/stderr" || fail "padded rows on $padded_count ranks: $(cat "$work/stdout" "$work/stderr")"
+}
+model_of() { sha256sum "$work/$1/model.safetensors" | cut -d ' ' -f 1; }
+padded 1 padded_1
+for count in 2 4; do
+  padded "$count" "padded_$count"
+  [ "$(model_of "padded_$count")" = "$(model_of padded_1)" ] || fail "another model from padded rows on $count ranks"
+done
+padded 3 padded_largest --top-gradients 0.1
+alone padded_alone
+train 4 padded_based --shard-base --shard-optimizer
+[ "$(adapter_of padded_based)" = "$(adapter_of padded_alone)" ] || fail "another adapter from padded rows, its base divided"
+make_config
+data=$work/data
+packing=yes
 
 # It goes on with another number of ranks.
 iterations=30
