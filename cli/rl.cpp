@@ -9,6 +9,7 @@
 
 #include "cli/arguments/command.h"
 #include "cli/arguments/domains.h"
+#include "cli/arguments/usage_error.h"
 #include "engine/base/error.h"
 #include "lm/base/atomic_file.h"
 #include "training/rl/envs/registry.h"
@@ -65,6 +66,7 @@ class RlCommand : public Command {
   }
 
   void run() override {
+    if (out_.empty()) throw UsageError("--out is empty; it names the agent's folder");
     check_environment();
     const Device device = open_device();
     action_ == "train" ? train(device) : evaluate(device);
@@ -95,6 +97,9 @@ class RlCommand : public Command {
       throw FileError(fmt::format(
           "{}: there is an agent; add --resume to go on with it, or name another --out", file.string()));
     const std::int64_t first = agent->steps_done();
+    if (first >= steps_)
+      note(fmt::format("the agent has done {} steps; --steps {} counts them, and there is nothing to train",
+                       first, steps_));
     rl::AgentLog log(folder, first);
     std::int64_t saved = first;
     double told = 0, rate = 0;
@@ -109,8 +114,11 @@ class RlCommand : public Command {
       const double share = static_cast<double>(at.steps) / static_cast<double>(at.total);
       if (share >= told + 0.1 || share >= 1) {
         told = share;
-        note(fmt::format("{:>3.0f} %  {} steps, {} episodes, mean return {:.1f}, {:.0f} steps/s",
-                         100 * std::min(share, 1.0), at.steps, at.episodes, at.mean_return, rate));
+        const std::string learned =
+            at.episodes == 0 ? "no episode has ended"
+                             : fmt::format("{} episodes, mean return {:.1f}", at.episodes, at.mean_return);
+        note(fmt::format("{:>3.0f} %  {} steps, {}, {:.0f} steps/s", 100 * std::min(share, 1.0), at.steps,
+                         learned, rate));
       }
       if (save_every_ && at.steps - saved >= *save_every_) save();
       return true;

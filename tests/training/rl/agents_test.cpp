@@ -172,6 +172,28 @@ TEST(Agents, TheFirstUpdateIsThatOfVulkan) {
   for (std::size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-4) << i;
 }
 
+TEST(Agents, TheFirstUpdateOfSacIsThatOfVulkan) {
+  const Device vulkan = Device::vulkan();
+  CALDERA_REQUIRE_DEVICE(vulkan);
+  const testing::TempFolder folder;
+  for (const Device device : {Device::cpu(), vulkan}) {
+    SACOptions options = small_sac();
+    options.device = device;
+    SAC agent(make_vector_environment("Pendulum-v1", 1, 2), options);
+    agent.train(101);
+    EXPECT_EQ(agent.updates(), 1);
+    agent.save(folder / device.to_string());
+  }
+  const auto cpu = SafetensorsFile::open(folder / "cpu"),
+             gpu = SafetensorsFile::open(folder / vulkan.to_string());
+  for (const std::string& name : cpu.names()) {
+    if (!name.starts_with("tensor.parameter.") && !name.starts_with("tensor.target.")) continue;
+    const std::vector<float> a = cpu.read_f32(name), b = gpu.read_f32(name);
+    ASSERT_EQ(a.size(), b.size()) << name;
+    for (std::size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-4) << name << i;
+  }
+}
+
 TEST(Agents, ActionsAreSquashedOnceAndReachTheirBounds) {
   std::vector<double> seen;
   SACOptions options = small_sac();

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "engine/base/error.h"
 #include "training/rl/envs/batch_kernels.h"
@@ -91,6 +92,14 @@ void BatchEnvironment::set_state(const VectorState& state) {
     throw ShapeError(fmt::format("{}: the state of {} environments with {} numbers; there are {}, with {}",
                                  facts_.name, state.randoms.size(), state.numbers.size(), randoms_.size(),
                                  width * randoms_.size()));
+  for (std::size_t i = 0; i < randoms_.size(); ++i) {
+    const auto one = std::span(state.numbers).subspan(i * width, width);
+    const double taken = one.back();
+    if (!std::ranges::all_of(one, [](double x) { return std::isfinite(x); }) || taken < 0 ||
+        taken >= static_cast<double>(facts_.steps))
+      throw ValueError(
+          fmt::format("{}: the state of environment {} is none: ({})", facts_.name, i, fmt::join(one, ", ")));
+  }
   for (std::size_t i = 0; i < randoms_.size(); ++i) {
     for (std::size_t k = 0; k < facts_.state; ++k) states_[k * stride_ + i] = state.numbers[i * width + k];
     taken_[i] = static_cast<std::int32_t>(state.numbers[i * width + facts_.state]);

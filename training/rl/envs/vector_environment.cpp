@@ -1,8 +1,10 @@
 #include "training/rl/envs/vector_environment.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <exception>
 #include <utility>
 
@@ -30,8 +32,7 @@ class WorldsOfAgents final : public VectorEnvironment {
   }
 
   void reset() override {
-    for (std::size_t w = 0; w < worlds_.size(); ++w)
-      worlds_[w]->reset(randoms_[w], rows(now_.observations, w));
+    for (std::size_t w = 0; w < worlds_.size(); ++w) begin_world(w);
     std::ranges::fill(now_.terminated, std::uint8_t{0});
     std::ranges::fill(now_.truncated, std::uint8_t{0});
   }
@@ -48,7 +49,7 @@ class WorldsOfAgents final : public VectorEnvironment {
         step_world(w, actions.subspan(w * width, width));
       } catch (...) {
 #pragma omp critical(caldera_rl_step)
-        error = std::current_exception();
+        if (!error) error = std::current_exception();
       }
     }
     if (error) std::rethrow_exception(error);
@@ -78,7 +79,7 @@ class WorldsOfAgents final : public VectorEnvironment {
       left = left.subspan(1 + one.size());
       randoms_[w] = Random(state.randoms[w]);
       if (one.empty())
-        worlds_[w]->reset(randoms_[w], rows(now_.observations, w));
+        begin_world(w);
       else
         worlds_[w]->set_state(one, rows(now_.observations, w));
     }
@@ -90,21 +91,40 @@ class WorldsOfAgents final : public VectorEnvironment {
     return std::span(all).subspan(w * width, width);
   }
 
+  void begin_world(std::size_t w) {
+    worlds_[w]->reset(randoms_[w], rows(now_.observations, w));
+    check_observations(w, "reset()");
+  }
+
+  /// One number that is none would make all parameters of an agent such.
+  void check_observations(std::size_t w, const char* of) {
+    const std::span<const double> seen = rows(now_.observations, w);
+    if (!std::ranges::all_of(seen, [](double x) { return std::isfinite(x); }))
+      throw ValueError(fmt::format(
+          "environment {}: {} gave the observation ({}); check_environment() looks for such steps", w, of,
+          fmt::join(seen, ", ")));
+  }
+
   void step_world(std::size_t w, std::span<const double> actions) {
     const std::span<double> observations = rows(now_.observations, w);
     const auto results = std::span(results_).subspan(w * agents_, agents_);
     worlds_[w]->step(actions, observations, results);
+    check_observations(w, "step()");
     const bool ends =
         std::ranges::any_of(results, [](const StepResult& r) { return r.terminated || r.truncated; });
     for (std::size_t a = 0; a < agents_; ++a) {
       const std::size_t at = w * agents_ + a;
       now_.rewards[at] = results[a].reward;
+      if (!std::isfinite(results[a].reward))
+        throw ValueError(
+            fmt::format("environment {}: step() gave the reward {}; check_environment() looks for such steps",
+                        w, results[a].reward));
       now_.terminated[at] = results[a].terminated ? 1 : 0;
       now_.truncated[at] = results[a].truncated || (ends && !results[a].terminated) ? 1 : 0;
     }
     if (!ends) return;
     std::ranges::copy(observations, rows(now_.last_observations, w).begin());
-    worlds_[w]->reset(randoms_[w], observations);
+    begin_world(w);
   }
 
   std::vector<World> worlds_;

@@ -70,7 +70,8 @@ class VectorEnvironment {
 };
 
 /// Makes `count` environments with a virtual call each, on up to `threads` threads: what any Environment
-/// takes. An error that one throws is thrown by the call.
+/// takes. An error that one throws is thrown by the call, and ValueError where it gives a reward or an
+/// observation that is not finite.
 std::unique_ptr<VectorEnvironment> make_vector_environment(const EnvironmentFactory& make, std::int64_t count,
                                                            std::uint64_t seed, int threads = 1);
 

@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <chrono>
+#include <cmath>
 
 #include "engine/base/error.h"
 #include "lm/formats/safetensors/safetensors.h"
@@ -12,6 +13,12 @@ namespace caldera::rl {
 namespace {
 
 constexpr const char* kKind = "agent";
+constexpr const char* kEnvironments = "environments";
+
+std::string described(const VectorEnvironment& environments) {
+  return fmt::format("{} environments of {} with {}", environments.count(),
+                     environments.observation_space().to_string(), environments.action_space().to_string());
+}
 
 LazyTensor numbers_tensor(const std::vector<double>& values) {
   return LazyTensor::from_vector(values, {static_cast<std::int64_t>(values.size())}, Device::cpu());
@@ -48,6 +55,7 @@ void Agent::train(std::int64_t steps, const Callback& callback) {
   const std::int64_t first = steps_;
   while (steps_ < steps) {
     iterate(steps);
+    check_losses();
     if (!callback) continue;
     const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
     const Progress progress{steps_,
@@ -59,6 +67,15 @@ void Agent::train(std::int64_t steps, const Callback& callback) {
                             figures()};
     if (!callback(progress)) return;
   }
+}
+
+void Agent::check_losses() const {
+  for (const auto& [name, value] : figures())
+    if (name.ends_with("_loss") && !std::isfinite(value))
+      throw ValueError(fmt::format(
+          "{}: {} is {} after {} steps; lower the learning rate, and look at what the environment gives by "
+          "check_environment()",
+          kind_, name, value, steps_));
 }
 
 std::map<std::string, LazyTensor> Agent::state() const {
@@ -84,7 +101,7 @@ void Agent::save(const std::filesystem::path& path) const {
     tensor.copy_to_host(bytes.back().data());
     tensors.push_back({name, tensor.dtype(), tensor.shape(), bytes.back()});
   }
-  write_safetensors(path, tensors, {{kKind, kind_}});
+  write_safetensors(path, tensors, {{kKind, kind_}, {kEnvironments, described(*environments_)}});
 }
 
 void Agent::load(const std::filesystem::path& path) {
@@ -96,6 +113,10 @@ void Agent::load(const std::filesystem::path& path) {
   if (kind == file.metadata().end()) throw refuse("this is no saved agent");
   if (kind->second != kind_)
     throw refuse(fmt::format("it was saved by an agent '{}'; this one is '{}'", kind->second, kind_));
+  const auto worlds = file.metadata().find(kEnvironments);
+  if (worlds != file.metadata().end() && worlds->second != described(*environments_))
+    throw refuse(
+        fmt::format("it was saved with {}; this agent has {}", worlds->second, described(*environments_)));
   // Everything is read and checked before anything is changed.
   std::map<std::string, LazyTensor> read;
   for (const auto& [name, now] : state()) {
@@ -109,17 +130,19 @@ void Agent::load(const std::filesystem::path& path) {
     const auto bytes = file.bytes(name);
     read[name] = LazyTensor::from_bytes(bytes.data(), bytes.size(), info.dtype, info.shape, now.device());
   }
+  const std::vector<std::uint64_t> counters = bits_of(read["counters"]);
   const VectorState before = environments_->state();
   try {
+    if (counters[0] >> 62 != 0) throw ValueError("its number of steps is none");
+    check_state(read);
     environments_->set_state(
         {read["environments.numbers"].to_vector<double>(), bits_of(read["environments.randoms"])});
     monitor_.set_state(read["monitor"].to_vector<double>());
-  } catch (const ShapeError& error) {
+  } catch (const Error& error) {
     environments_->set_state(before);
     throw refuse(error.what());
   }
   for (const auto& [name, tensor] : tensors()) *tensor = read["tensor." + name];
-  const std::vector<std::uint64_t> counters = bits_of(read["counters"]);
   steps_ = static_cast<std::int64_t>(counters[0]);
   random_ = Random(counters[1]);
 }

@@ -39,7 +39,7 @@ class Agent {
 
   /// Goes on until `steps` steps have been done in all, of all environments together and with those before
   /// this call. An iteration is never cut: there are as many more as complete the last one. Throws ValueError
-  /// unless steps > 0.
+  /// unless steps > 0, and where a loss is not finite; what was saved before stays.
   void train(std::int64_t steps, const Callback& callback = {});
 
   std::int64_t steps_done() const { return steps_; }
@@ -57,7 +57,7 @@ class Agent {
   void load(const std::filesystem::path& path);
 
  protected:
-  /// `kind` names algorithm and environment in files.
+  /// `kind` names the algorithm in files.
   Agent(std::string kind, std::unique_ptr<VectorEnvironment> environments, std::uint64_t seed);
 
   /// Acts and learns once. Adds to the steps what it has acted, by count_step().
@@ -65,6 +65,8 @@ class Agent {
   virtual std::vector<std::pair<std::string, double>> figures() const = 0;
   /// Lists all tensors of its state by name: load() assigns to them.
   virtual std::map<std::string, LazyTensor*> tensors() = 0;
+  /// Throws ValueError for a state, named as state() does, whose numbers no run can have come to.
+  virtual void check_state(const std::map<std::string, LazyTensor>& /*state*/) const {}
 
   /// Takes what the last step of the environments gave.
   void count_step() { count_step(environments_->raw()); }
@@ -79,6 +81,7 @@ class Agent {
 
  private:
   std::map<std::string, LazyTensor> state() const;
+  void check_losses() const;
 
   std::string kind_;
   std::unique_ptr<VectorEnvironment> environments_;

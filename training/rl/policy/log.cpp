@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <utility>
 
 #include "engine/base/error.h"
+#include "lm/base/atomic_file.h"
 #include "training/report/event_file.h"
 
 namespace caldera::rl {
@@ -20,11 +22,30 @@ double seconds_since_1970() {
 /// As a number of a table: nothing where there is none yet.
 std::string cell(double value) { return std::isfinite(value) ? fmt::format("{:.9g}", value) : std::string(); }
 
+/// Returns the line of names and those of steps up to `last`: an agent that goes on does so from where it was
+/// saved, and its table may be longer. Nothing where there are no names.
+std::string lines_up_to(std::int64_t last, const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::string kept, line;
+  while (std::getline(file, line)) {
+    std::int64_t steps = -1;
+    const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), steps);
+    const bool names = kept.empty() && line.starts_with("steps,");
+    const bool row = !kept.empty() && error == std::errc() && *end == ',' && steps <= last;
+    if (names || row) kept += line + "\n";
+  }
+  return kept;
+}
+
 }  // namespace
 
 AgentLog::AgentLog(const std::filesystem::path& folder, std::int64_t first) : folder_(folder) {
   const std::filesystem::path table = folder / "progress.csv";
-  named_ = first > 0 && std::filesystem::exists(table);
+  if (first > 0) {
+    const std::string kept = lines_up_to(first, table);
+    write_text_file(table, kept);
+    named_ = !kept.empty();
+  }
   table_.open(table, named_ ? std::ios::app : std::ios::trunc);
   const double now = seconds_since_1970();
   events_.open(

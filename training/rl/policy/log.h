@@ -13,7 +13,7 @@ namespace caldera::rl {
 /// Adds a line for each iteration in which an episode ended to "progress.csv" in a folder: steps, episodes,
 /// mean_return, mean_length, steps_per_second and the algorithm's figures, by a first line of names; and the
 /// same as "rollout/mean_return", "train/policy_loss" to a file that `tensorboard --logdir` reads. A run that
-/// goes on adds to what is there. Throws FileError where it cannot write.
+/// goes on adds to the lines up to the step it goes on from. Throws FileError where it cannot write.
 class AgentLog {
  public:
   /// `first`: steps done before.

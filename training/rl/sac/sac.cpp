@@ -250,6 +250,12 @@ std::map<std::string, LazyTensor*> SAC::tensors() {
   return all;
 }
 
+void SAC::check_state(const std::map<std::string, LazyTensor>& state) const {
+  const std::int64_t inserted = state.at("tensor.inserted").item<std::int64_t>();
+  if (inserted < 0 || inserted >> 62 != 0)
+    throw ValueError(fmt::format("the replay buffer got {} transitions", inserted));
+}
+
 Policy SAC::policy() const {
   PolicyNetwork network;
   network.head = PolicyNetwork::Head::squashed;

@@ -36,6 +36,7 @@ class SAC final : public Agent {
   void iterate(std::int64_t total) override;
   std::vector<std::pair<std::string, double>> figures() const override;
   std::map<std::string, LazyTensor*> tensors() override;
+  void check_state(const std::map<std::string, LazyTensor>& state) const override;
 
  private:
   /// Acts once in all environments, and writes their transitions behind `rows`.
