@@ -16,9 +16,9 @@ constexpr InterleavedRun kQ4K[] = {{0, 2, 2}, {2, 2, 2}, {4, 12, 1}, {16, 128, 4
 constexpr InterleavedRun kQ5K[] = {{0, 2, 2}, {2, 2, 2}, {4, 12, 1}, {16, 32, 4}, {48, 128, 4}};
 // Four bits of columns 0 to 15 and 64 to 79 of a half, of 32 to 47 and 96 to 111, and two bits of all of
 // these; then the same of the columns that are 16 on.
-constexpr InterleavedRun kQ6K[] = {{208, 2, 2},  {192, 16, 1}, {0, 16, 4},   {32, 16, 4}, {128, 16, 4},
-                                   {16, 16, 4},  {48, 16, 4},  {144, 16, 4}, {64, 16, 4}, {96, 16, 4},
-                                   {160, 16, 4}, {80, 16, 4},  {112, 16, 4}, {176, 16, 4}};
+constexpr InterleavedRun kQ6K[] = {{192, 16, 1}, {0, 16, 4},   {32, 16, 4},  {128, 16, 4},     {16, 16, 4},
+                                   {48, 16, 4},  {144, 16, 4}, {64, 16, 4},  {96, 16, 4},      {160, 16, 4},
+                                   {80, 16, 4},  {112, 16, 4}, {176, 16, 4}, {208, 2, 2, true}};
 
 /// Calls body(at, from): unit by unit, where it is of row 0 among interleaved rows, and in a row of blocks.
 /// Further rows are `unit` bytes apart there.
@@ -27,11 +27,16 @@ void for_each_unit(QuantizedFormat format, std::int64_t columns, const Body& bod
   const QuantizedFacts& f = facts(format);
   const std::int64_t blocks = columns / f.block, of_chunk = kInterleavedColumns / f.block;
   std::int64_t at = 0;
+  const auto take = [&](const InterleavedRun& run, std::int64_t first, std::int64_t end) {
+    for (std::int64_t b = first; b < end; ++b)
+      for (std::int64_t u = 0; u < run.bytes; u += run.unit, at += kInterleavedRows * run.unit)
+        body(at, b * f.block_bytes + run.first + u, run.unit);
+  };
   for (std::int64_t first = 0; first < blocks; first += of_chunk)
     for (const InterleavedRun& run : interleaved_runs(format))
-      for (std::int64_t b = first; b < std::min(first + of_chunk, blocks); ++b)
-        for (std::int64_t u = 0; u < run.bytes; u += run.unit, at += kInterleavedRows * run.unit)
-          body(at, b * f.block_bytes + run.first + u, run.unit);
+      if (!run.is_behind_chunks) take(run, first, std::min(first + of_chunk, blocks));
+  for (const InterleavedRun& run : interleaved_runs(format))
+    if (run.is_behind_chunks) take(run, 0, blocks);
 }
 
 /// memcpy of 1, 2 or 4 bytes, which compilers make one move each of.

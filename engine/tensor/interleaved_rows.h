@@ -18,13 +18,16 @@ inline constexpr std::int64_t kInterleavedColumns = 256;
 
 /// Names bytes of a block, [first, first + bytes), which are interleaved by `unit` bytes.
 ///
-/// Sixteen rows take the memory that they took, and hold the same bytes: for each run of the format, in
-/// order, for each block of a row, for each unit of the run, that unit of row 0, of row 1, ... of row 15.
+/// Sixteen rows take the memory that they took, and hold the same bytes: chunk by chunk, for each run of the
+/// format, in order, for each block of the chunk, for each unit of the run, that unit of row 0, of row 1, ...
+/// of row 15. Runs that are behind the chunks come after the last of these, each for all blocks of a row:
+/// what is left of a chunk is a whole number of cache lines.
 struct InterleavedRun {
   std::int16_t first, bytes, unit;
+  bool is_behind_chunks = false;
 };
 
-/// Returns the runs of a format, those of scales first; none of formats that are not interleaved.
+/// Returns the runs of a format, those behind the chunks last; none of formats that are not interleaved.
 std::span<const InterleavedRun> interleaved_runs(QuantizedFormat format);
 
 /// Says why rows that the layout says are interleaved cannot be; returns nothing where they can, or are not.

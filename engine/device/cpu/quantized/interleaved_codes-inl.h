@@ -169,6 +169,10 @@ struct PartsOfQ45K {
   static constexpr std::int64_t kBytes = kPanelRows * CodesQ45K<kHasFifth>::kBytes;
   const std::uint8_t* p;
 
+  /// Those of large block `b` of rows that have `blocks` of them.
+  HWY_INLINE PartsOfQ45K(const std::uint8_t* rows, std::int64_t /*blocks*/, std::int64_t b)
+      : p(rows + b * kBytes) {}
+
   HWY_INLINE __m512 d() const { return load_halves(p); }
   HWY_INLINE __m512 d_min() const { return load_halves(p + 32); }
   HWY_INLINE const std::uint8_t* six_bits() const { return p + 64; }
@@ -180,29 +184,39 @@ struct PartsOfQ45K {
 };
 
 struct PartsOfQ6K {
-  static constexpr std::int64_t kBytes = kPanelRows * 210;
-  const std::uint8_t* p;
+  /// Bytes of a chunk; scales of blocks are behind the last one.
+  static constexpr std::int64_t kBytes = kPanelRows * 208;
+  const std::uint8_t *p, *scales;
 
-  HWY_INLINE __m512 d() const { return load_halves(p); }
+  HWY_INLINE PartsOfQ6K(const std::uint8_t* rows, std::int64_t blocks, std::int64_t b)
+      : p(rows + b * kBytes), scales(rows + blocks * kBytes + 2 * kPanelRows * b) {}
+
+  /// Asks for the scales of the sixteen rows that follow: they are beside the stream of chunks.
+  static HWY_INLINE void ask_for_scales(const std::uint8_t* rows, std::int64_t blocks) {
+    const std::uint8_t* next = rows + blocks * (2 * kBytes + 2 * kPanelRows);
+    for (std::int64_t at = 0; at < blocks * 2 * kPanelRows; at += 64) __builtin_prefetch(next + at, 0, 2);
+  }
+
+  HWY_INLINE __m512 d() const { return load_halves(scales); }
   /// Reads that of half `half` of block `block`.
   HWY_INLINE __m512 scale(int block, int half) const {
-    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(load_bytes(p + 32 + 32 * block + 16 * half)));
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(load_bytes(p + 32 * block + 16 * half)));
   }
   /// Vector u of half `half` of each of the blocks from 4 n on: low nibbles are those of block `block` % 2,
   /// high ones of the block two on.
   HWY_INLINE __m512i nibbles(int n, int half, int block, int u) const {
-    return load_sixteen(p + 288 + 768 * (2 * n + half) + 256 * (block % 2) + 64 * u);
+    return load_sixteen(p + 256 + 768 * (2 * n + half) + 256 * (block % 2) + 64 * u);
   }
   HWY_INLINE __m512i pairs(int n, int half, int u) const {
-    return load_sixteen(p + 288 + 768 * (2 * n + half) + 512 + 64 * u);
+    return load_sixteen(p + 256 + 768 * (2 * n + half) + 512 + 64 * u);
   }
 };
 
 template <bool kHasFifth>
-HWY_INLINE void read_sixteen(CodesQ45K<kHasFifth> /*format*/, const std::uint8_t* p, std::int64_t /*columns*/,
+HWY_INLINE void read_sixteen(CodesQ45K<kHasFifth> /*format*/, const std::uint8_t* p, std::int64_t columns,
                              std::int64_t b, SixteenRows& out) {
   const int i = static_cast<int>(b % 8);
-  const PartsOfQ45K<kHasFifth> parts{p + b / 8 * PartsOfQ45K<kHasFifth>::kBytes};
+  const PartsOfQ45K<kHasFifth> parts(p, columns / kInterleavedColumns, b / 8);
   each<8>([&](auto j) __attribute__((always_inline)) {
     out.codes[j] = low_bits(parts.nibbles(i / 2, j), static_cast<unsigned>(i % 2 * 4), 15);
     if constexpr (kHasFifth) {
@@ -216,10 +230,10 @@ HWY_INLINE void read_sixteen(CodesQ45K<kHasFifth> /*format*/, const std::uint8_t
   out.biases[0] = _mm512_fnmadd_ps(parts.d_min(), mins[i], _mm512_setzero_ps());
 }
 
-HWY_INLINE void read_sixteen(CodesQ6K /*format*/, const std::uint8_t* p, std::int64_t /*columns*/,
-                             std::int64_t b, SixteenRows& out) {
+HWY_INLINE void read_sixteen(CodesQ6K /*format*/, const std::uint8_t* p, std::int64_t columns, std::int64_t b,
+                             SixteenRows& out) {
   const int i = static_cast<int>(b % 8), n = i / 4, k = i % 4;
-  const PartsOfQ6K parts{p + b / 8 * PartsOfQ6K::kBytes};
+  const PartsOfQ6K parts(p, columns / kInterleavedColumns, b / 8);
   each<8>([&](auto j) __attribute__((always_inline)) {
     const __m512i four = low_bits(parts.nibbles(n, j / 4, k, j % 4), static_cast<unsigned>(k / 2 * 4), 15);
     const __m512i two = low_bits(parts.pairs(n, j / 4, j % 4), static_cast<unsigned>(k * 2), 3);

@@ -107,14 +107,13 @@ struct LargeQ45K {
   }
 
   template <int kRows>
-  static HWY_INLINE void add(const std::uint8_t* p, const RoundedRows& x, std::int64_t first,
+  static HWY_INLINE void add(const Parts& parts, const RoundedRows& x, std::int64_t first,
                              __m512 (&sums)[kRows]) {
-    const Parts parts{p};
     __m512 scales[8], mins[8], scaled[kRows], biased[kRows];
     six_bits_apart(parts.six_bits(), scales, mins);
     for (int r = 0; r < kRows; ++r) scaled[r] = biased[r] = _mm512_setzero_ps();
     each<4>([&](auto pair) __attribute__((always_inline)) {
-      ask_ahead_in_order<Parts::kBytes / 4>(p + Parts::kBytes / 4 * pair);
+      ask_ahead_in_order<Parts::kBytes / 4>(parts.p + Parts::kBytes / 4 * pair);
       __m512i dots[2][kRows];
       for (int r = 0; r < kRows; ++r) dots[0][r] = dots[1][r] = _mm512_setzero_si512();
       each<8>([&](auto j) __attribute__((always_inline)) {
@@ -175,13 +174,12 @@ struct LargeQ6K {
   }
 
   template <int kRows>
-  static HWY_INLINE void add(const std::uint8_t* p, const RoundedRows& x, std::int64_t first,
+  static HWY_INLINE void add(const Parts& parts, const RoundedRows& x, std::int64_t first,
                              __m512 (&sums)[kRows]) {
-    const Parts parts{p};
     __m512 scaled[kRows];
     for (int r = 0; r < kRows; ++r) scaled[r] = _mm512_setzero_ps();
     each<4>([&](auto quarter) __attribute__((always_inline)) {
-      ask_ahead_in_order<Parts::kBytes / 4>(p + Parts::kBytes / 4 * quarter);
+      ask_ahead_in_order<Parts::kBytes / 4>(parts.p + Parts::kBytes / 4 * quarter);
       add_quarter<quarter / 2, quarter % 2>(parts, x, first, scaled);
     });
     for (int r = 0; r < kRows; ++r) sums[r] = _mm512_fmadd_ps(scaled[r], parts.d(), sums[r]);
@@ -215,8 +213,11 @@ void dot_sixteen(const std::uint8_t* rows, const RoundedRows& x, float* out, std
     if (b < blocks) add_small<Format, kRows, false>(rows, x, b, sums);
   } else {
     using Large = decltype(large_of(Format()));
-    for (std::int64_t b = 0; b < blocks; b += kChunkBlocks, rows += Large::Parts::kBytes)
-      Large::add(rows, x, b, sums);
+    const std::int64_t chunks = blocks / kChunkBlocks;
+    if constexpr (requires { Large::Parts::ask_for_scales(rows, chunks); })
+      Large::Parts::ask_for_scales(rows, chunks);
+    for (std::int64_t c = 0; c < chunks; ++c)
+      Large::add(typename Large::Parts(rows, chunks, c), x, c * kChunkBlocks, sums);
   }
   for (int r = 0; r < kRows; ++r) _mm512_storeu_ps(out + r * out_stride, sums[r]);
 }
