@@ -1,6 +1,7 @@
 #include "engine/tensor/interleaved_rows.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace caldera {
@@ -13,12 +14,31 @@ constexpr InterleavedRun kTwoHalvesAndNibbles[] = {{0, 2, 2}, {2, 2, 2}, {4, 16,
 constexpr InterleavedRun kHalfAndBytes[] = {{0, 2, 2}, {2, 32, 4}};
 constexpr InterleavedRun kExponentAndNibbles[] = {{0, 1, 1}, {1, 16, 4}};
 constexpr InterleavedRun kQ4K[] = {{0, 2, 2}, {2, 2, 2}, {4, 12, 1}, {16, 128, 4}};
-constexpr InterleavedRun kQ5K[] = {{0, 2, 2}, {2, 2, 2}, {4, 12, 1}, {16, 32, 4}, {48, 128, 4}};
-// Four bits of columns 0 to 15 and 64 to 79 of a half, of 32 to 47 and 96 to 111, and two bits of all of
-// these; then the same of the columns that are 16 on.
-constexpr InterleavedRun kQ6K[] = {{192, 16, 1}, {0, 16, 4},   {32, 16, 4},  {128, 16, 4},     {16, 16, 4},
-                                   {48, 16, 4},  {144, 16, 4}, {64, 16, 4},  {96, 16, 4},      {160, 16, 4},
-                                   {80, 16, 4},  {112, 16, 4}, {176, 16, 4}, {208, 2, 2, true}};
+
+/// Of blocks 0 and 1 each unit of nibbles is followed by that of fifth bits, which all blocks read.
+constexpr std::array<InterleavedRun, 20> kQ5K = [] {
+  std::array<InterleavedRun, 20> runs = {{{0, 2, 2}, {2, 2, 2}, {4, 12, 1}}};
+  std::size_t next = 3;
+  for (std::int16_t u = 0; u < 32; u = static_cast<std::int16_t>(u + 4)) {
+    runs[next++] = {static_cast<std::int16_t>(48 + u), 4, 4};
+    runs[next++] = {static_cast<std::int16_t>(16 + u), 4, 4};
+  }
+  runs[next] = {80, 96, 4};
+  return runs;
+}();
+
+/// Unit by unit: four bits of columns 0 to 15 and 64 to 79 of a half, of 32 to 47 and 96 to 111, and two bits
+/// of all of these; then the same of the columns that are 16 on, and of the other half.
+constexpr std::array<InterleavedRun, 50> kQ6K = [] {
+  std::array<InterleavedRun, 50> runs = {{{192, 16, 1}}};
+  std::size_t next = 1;
+  for (const int half : {0, 1})
+    for (int u = 0; u < 32; u += 4)
+      for (const int first : {64 * half, 64 * half + 32, 128 + 32 * half})
+        runs[next++] = {static_cast<std::int16_t>(first + u), 4, 4};
+  runs[next] = {208, 2, 2, true};
+  return runs;
+}();
 
 /// Calls body(at, from): unit by unit, where it is of row 0 among interleaved rows, and in a row of blocks.
 /// Further rows are `unit` bytes apart there.

@@ -166,7 +166,7 @@ HWY_INLINE void six_bits_apart(const std::uint8_t* p, __m512* low, __m512* high)
 /// Says where the parts of a large block of sixteen rows are.
 template <bool kHasFifth>
 struct PartsOfQ45K {
-  static constexpr std::int64_t kBytes = kPanelRows * CodesQ45K<kHasFifth>::kBytes;
+  static constexpr std::int64_t kBytes = kPanelRows * CodesQ45K<kHasFifth>::kBytes, kCodes = kBytes - 256;
   const std::uint8_t* p;
 
   /// Those of large block `b` of rows that have `blocks` of them.
@@ -176,10 +176,12 @@ struct PartsOfQ45K {
   HWY_INLINE __m512 d() const { return load_halves(p); }
   HWY_INLINE __m512 d_min() const { return load_halves(p + 32); }
   HWY_INLINE const std::uint8_t* six_bits() const { return p + 64; }
-  HWY_INLINE __m512i fifth(int j) const { return load_sixteen(p + 256 + 64 * j); }
+  /// Fifth bits are between the nibbles of the first pair of blocks.
+  HWY_INLINE __m512i fifth(int j) const { return load_sixteen(p + 256 + 128 * j + 64); }
   /// Reads those of blocks 2 `pair` and 2 `pair` + 1.
   HWY_INLINE __m512i nibbles(int pair, int j) const {
-    return load_sixteen(p + (kHasFifth ? 768 : 256) + 512 * pair + 64 * j);
+    const int apart = kHasFifth && pair == 0 ? 128 : 64, before = kHasFifth && pair > 0 ? 512 : 0;
+    return load_sixteen(p + 256 + before + 512 * pair + apart * j);
   }
 };
 
@@ -205,10 +207,10 @@ struct PartsOfQ6K {
   /// Vector u of half `half` of each of the blocks from 4 n on: low nibbles are those of block `block` % 2,
   /// high ones of the block two on.
   HWY_INLINE __m512i nibbles(int n, int half, int block, int u) const {
-    return load_sixteen(p + 256 + 768 * (2 * n + half) + 256 * (block % 2) + 64 * u);
+    return load_sixteen(p + 256 + 768 * (2 * n + half) + 192 * u + 64 * (block % 2));
   }
   HWY_INLINE __m512i pairs(int n, int half, int u) const {
-    return load_sixteen(p + 256 + 768 * (2 * n + half) + 512 + 64 * u);
+    return load_sixteen(p + 256 + 768 * (2 * n + half) + 192 * u + 128);
   }
 };
 

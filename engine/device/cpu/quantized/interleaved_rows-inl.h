@@ -113,11 +113,12 @@ struct LargeQ45K {
     six_bits_apart(parts.six_bits(), scales, mins);
     for (int r = 0; r < kRows; ++r) scaled[r] = biased[r] = _mm512_setzero_ps();
     each<4>([&](auto pair) __attribute__((always_inline)) {
-      ask_ahead_in_order<Parts::kBytes / 4>(parts.p + Parts::kBytes / 4 * pair);
+      ask_ahead(parts.p + 64 * pair);
       __m512i dots[2][kRows];
       for (int r = 0; r < kRows; ++r) dots[0][r] = dots[1][r] = _mm512_setzero_si512();
       each<8>([&](auto j) __attribute__((always_inline)) {
         __m512i low, high;
+        ask_ahead_in_order<Parts::kCodes / 32>(parts.p + 256 + Parts::kCodes / 32 * (8 * pair + j));
         read<pair>(parts, j, low, high);
         each<kRows>([&](auto r) __attribute__((always_inline)) {
           const std::int8_t* codes = x.codes + r * x.columns + (first + 2 * pair) * kRoundedBlock + 4 * j;
@@ -155,6 +156,9 @@ struct LargeQ6K {
     each<4>([&](auto u) __attribute__((always_inline)) {
       const __m512i a = parts.nibbles(kN, kHalf, 0, u), b = parts.nibbles(kN, kHalf, 1, u);
       const __m512i two = parts.pairs(kN, kHalf, u);
+      each<3>([&](auto v) __attribute__((always_inline)) {
+        ask_ahead(parts.p + 256 + 768 * (2 * kN + kHalf) + 192 * u + 64 * v);
+      });
       const __m512i codes[4] = {with_bits(masked(a, 15), shifted<4>(two), 48),
                                 with_bits(masked(b, 15), shifted<2>(two), 48),
                                 with_bits(masked(shifted<-4>(a), 15), two, 48),
@@ -179,7 +183,7 @@ struct LargeQ6K {
     __m512 scaled[kRows];
     for (int r = 0; r < kRows; ++r) scaled[r] = _mm512_setzero_ps();
     each<4>([&](auto quarter) __attribute__((always_inline)) {
-      ask_ahead_in_order<Parts::kBytes / 4>(parts.p + Parts::kBytes / 4 * quarter);
+      ask_ahead(parts.p + 64 * quarter);
       add_quarter<quarter / 2, quarter % 2>(parts, x, first, scaled);
     });
     for (int r = 0; r < kRows; ++r) sums[r] = _mm512_fmadd_ps(scaled[r], parts.d(), sums[r]);
