@@ -66,7 +66,8 @@ class ChatCommand : public Command {
     declare_cache_type(args, cache_type_);
     decoding_.declare(args);
     args.option("--chat-template", template_, "A file with a chat template in place of the model's")
-        .type_name("FILE");
+        .type_name("FILE")
+        .check(not_empty());
     args.option("--chat-template-kwargs", variables_,
                 "More variables for the template, as in '{\"enable_thinking\": false}'")
         .type_name("JSON");
@@ -112,6 +113,7 @@ class ChatCommand : public Command {
     if (!repetition.given())
       sampling_.repetition_penalty = config.repetition_penalty.value_or(sampling_.repetition_penalty);
     options_.stop_ids = stop_tokens(model.config(), config, tokenizer_->eos_id());
+    check_mirostat(sampling_);
     decoding_.prepare(model, tokenizer_, options_);
     options_.text.keeps_special = [](std::int32_t) { return true; };  // some models mark their thinking so
   }

@@ -89,6 +89,7 @@ class GenerateCommand : public Command {
   void run() override {
     std::vector<std::int32_t> prompt;
     decoding_.check(json());
+    check_mirostat(sampling_);
     if (!batch_.empty()) return run_batch();
     if (!prompt_file_.empty()) {
       prompt_ = read_text_input(prompt_file_);

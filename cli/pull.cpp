@@ -37,6 +37,7 @@ class PullCommand : public Command {
   void run() override {
     if (list_ && !model_.empty()) throw UsageError("--list: gets nothing; leave the model out");
     if (list_) return list_models();
+    if (model_.empty()) throw UsageError("no model: name one, as ORG/NAME or ORG/NAME:QUANT (or say --list)");
     const auto name = parse_hub_name(model_);
     if (!name)
       throw UsageError(fmt::format("'{}' is no model of a hub: write ORG/NAME or ORG/NAME:QUANT", model_));

@@ -104,7 +104,8 @@ class ServeCommand : public Command {
       sampling_options_.push_back(args.get(flag));
     args.option("--chat-template", chat_template_,
                 "Chat template in place of the model's: a file, or the template itself (Jinja)")
-        .type_name("FILE|TEXT");
+        .type_name("FILE|TEXT")
+        .check(not_empty());
     args.option("--system-prompt", options_.system_prompt,
                 "What the system says in conversations where the request has no message of it")
         .type_name("TEXT");
@@ -128,7 +129,8 @@ class ServeCommand : public Command {
             "--prompt-cache", prompt_cache_,
             "Folder where keys and values of prompts are kept, so that a server that begins again need not "
             "compute them again")
-        .type_name("DIR");
+        .type_name("DIR")
+        .check(not_empty());
     args.option("--prompt-cache-size", prompt_cache_size_,
                 "Bytes that it may have, such as 4GiB; what was not used for longest goes")
         .type_name("SIZE")

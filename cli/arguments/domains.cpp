@@ -31,6 +31,12 @@ Domain integer_in(std::int64_t low, std::int64_t high) {
   };
 }
 
+Domain not_empty() {
+  return [](const std::string& text) -> std::string {
+    return text.empty() ? "the value is empty; leave the flag out" : "";
+  };
+}
+
 Domain seed_value() {
   return [](const std::string& text) -> std::string {
     std::uint64_t value = 0;

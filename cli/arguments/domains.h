@@ -21,5 +21,7 @@ Domain number_in(double low, double high, bool open_low = false, bool open_high 
 Domain positive_number();
 /// A finite number, 0 or above.
 Domain non_negative_number();
+/// Accepts any text but none.
+Domain not_empty();
 
 }  // namespace caldera::cli

@@ -107,6 +107,11 @@ void declare_mirostat(Arguments& args, Mirostat& options) {
       .show_default();
 }
 
+void check_mirostat(const SamplingOptions& options) {
+  if (options.mirostat.on && options.temperature == 0)
+    throw UsageError("--mirostat: nothing is drawn at temperature 0; say --temperature 1, or leave it out");
+}
+
 void declare_lora(Arguments& args, LoRAOptions& options, std::vector<std::string>& targets) {
   args.option("--rank", options.rank, "Rank of the adapter")
       .type_name("N")

@@ -34,6 +34,8 @@ Option declare_pooling(Arguments& args, std::string& pooling);
 void declare_sampling(Arguments& args, SamplingOptions& options);
 /// Declares --mirostat and what goes with it.
 void declare_mirostat(Arguments& args, Mirostat& options);
+/// Refuses --mirostat where no token is drawn. Throws UsageError.
+void check_mirostat(const SamplingOptions& options);
 
 /// --rank, --alpha, --dropout, --target-modules.
 void declare_lora(Arguments& args, LoRAOptions& options, std::vector<std::string>& targets);

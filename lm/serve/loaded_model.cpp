@@ -90,12 +90,23 @@ void LoadedModel::open_generator(const std::filesystem::path& dir, Device device
     generator_->load_adapter(name, folder);
     served_.adapters.push_back(name);
   }
+  check_system_prompt(generator_->limits().max_context);
   engine_.emplace(*generator_, generator_->limits().max_context);
   ServeLimits limits = options.limits;
   set_defaults(limits.sampling, options.sampling, dir);
   sampling_ = limits.sampling;
   service_.emplace(served_, *engine_, limits);
   service_->set_speculation(*speculation_);
+}
+
+void LoadedModel::check_system_prompt(std::int64_t context) const {
+  if (served_.system_prompt.empty()) return;
+  const auto tokens = static_cast<std::int64_t>(served_.tokenizer->encode(served_.system_prompt).size());
+  if (tokens >= context)
+    throw ValueError(fmt::format(
+        "the system prompt has {} tokens, and the context {} for it, the conversation and the answer; "
+        "shorten it, or ask for a longer context",
+        tokens, context));
 }
 
 }  // namespace caldera::serve

@@ -31,6 +31,8 @@ class LoadedModel {
  private:
   void open_embedder(const std::filesystem::path& dir, Device device, const ModelServerOptions& options);
   void open_generator(const std::filesystem::path& dir, Device device, const ModelServerOptions& options);
+  /// Refuses one that leaves no room for a conversation.
+  void check_system_prompt(std::int64_t context) const;
 
   /// Gives back what the thread that closes the model keeps of its nodes, when all of them are gone: any
   /// thread may be the last that has it, and each would keep some.

@@ -49,11 +49,21 @@ refused generate --model m --prompt x --top-p 1.5
 refused generate --model m --prompt x --min-p 2
 refused generate --model m --prompt x --top-k -1
 refused generate --model m --prompt x --repetition-penalty 0
+refused generate --model m --prompt x --mirostat
+says temperature
 refused generate --model m --prompt x --seed -1
 refused generate --model m --prompt x --dtype f99
 refused generate --model m --prompt x --activations f16
 refused generate --model m --prompt x --cache-type q4_0
 refused finetune --model m --data d --out "$work/x" --dtype auto
+refused chat --model m --chat-template ''
+says empty
+if ! "$CALDERA_BIN" serve --help | grep -q 'not in this build'; then
+  refused serve --model m --chat-template ''
+  says empty
+  refused pull
+  says 'ORG/NAME'
+fi
 refused convert --model m --out "$work/x"
 refused convert --model m --out "$work/x" --to onnx
 refused convert --model m --out "$work/x" --to mlx --type q8_0

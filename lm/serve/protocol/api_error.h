@@ -28,6 +28,8 @@ class ApiError : public std::runtime_error {
     return *this;
   }
   const std::string& type() const { return type_; }
+  /// The field at fault; empty where there is none.
+  const std::string& param() const { return param_; }
 
   /// {"error": {"message", "type", "param", "code"}}.
   Json json() const;

@@ -30,6 +30,43 @@ constexpr std::array<std::string_view, 11> kOfLoading{"num_ctx",    "num_batch",
                                                       "num_thread", "use_mmap",  "use_mlock", "low_vram",
                                                       "numa",       "f16_kv",    "vocab_only"};
 
+// Other fields, as OpenAI's API and as this one call them.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kFields{
+    {{"n_keep", "options.num_keep"},
+     {"context_shift", "shift"},
+     {"truncation", "truncate"},
+     {"response_format", "format"},
+     {"json_schema", "format"},
+     {"reasoning_effort", "think"},
+     {"chat_template_kwargs", "think"}}};
+
+/// The name of a field in this API.
+std::string name_here(const std::string& name) {
+  for (const auto& [here, own] : kOptions)
+    if (name == own) return fmt::format("options.{}", here);
+  for (const auto& [own, here] : kFields)
+    if (name == own) return std::string(here);
+  return name;
+}
+
+/// Reads what this API's request was made into; refusals name the field that it came from.
+template <class Read>
+auto read_renamed(const Read& read, const Json& request, const ServeLimits& limits) {
+  try {
+    auto result = read(request, limits);
+    result.options.form.param = name_here(result.options.form.param);
+    return result;
+  } catch (const ApiError& error) {
+    const std::string name = name_here(error.param());
+    if (name == error.param()) throw;
+    std::string message = error.what();
+    const std::string quoted = fmt::format("'{}'", error.param());
+    if (const std::size_t at = message.find(quoted); at != std::string::npos)
+      message.replace(at, quoted.size(), fmt::format("'{}'", name));
+    throw bad_request(message, name);
+  }
+}
+
 void read_options(const Fields& fields, Json& request) {
   static const Json kNothing = Json::object();
   const Json* options = fields.object("options");
@@ -130,7 +167,7 @@ OllamaRequest read_ollama_chat(const Json& body, const ServeLimits& limits) {
   if (const Json* tools = fields.find("tools")) chat["tools"] = *tools;
   // What is said first goes by default there.
   if (fields.flag("truncate").value_or(true)) chat["truncation"] = "auto";
-  request.asked = read_chat_request(chat, limits);
+  request.asked = read_renamed(read_chat_request, chat, limits);
   return request;
 }
 
@@ -152,7 +189,7 @@ OllamaRequest read_ollama_generate(const Json& body, const ServeLimits& limits) 
     if (system) fields.fail("system", "cannot be said in a raw prompt");
     asked["prompt"] = prompt;
     const bool says_length = asked.contains("max_tokens");
-    auto completion = read_completion_request(asked, limits);
+    auto completion = read_renamed(read_completion_request, asked, limits);
     // The service knows for how many there is room, and where texts end whose context shifts.
     if (!says_length) completion.options.max_tokens.reset();
     request.asked = std::move(completion);
@@ -162,7 +199,7 @@ OllamaRequest read_ollama_generate(const Json& body, const ServeLimits& limits) 
   asked["messages"] = Json::array();
   if (system) asked["messages"].push_back({{"role", "system"}, {"content", *system}});
   asked["messages"].push_back({{"role", "user"}, {"content", prompt}});
-  request.asked = read_chat_request(asked, limits);
+  request.asked = read_renamed(read_chat_request, asked, limits);
   return request;
 }
 

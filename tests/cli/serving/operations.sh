@@ -140,6 +140,9 @@ for template in "$work/own.jinja" "$(cat "$work/own.jinja")"; do
   stop_server
 done
 expect_exit 2 "$CALDERA_BIN" serve --model "$work/base" --chat-template "$work/absent"
+expect_exit 1 "$CALDERA_BIN" serve --device cpu --model "$work/base" --port 0 --context 8 \
+  --system-prompt 'Be kind, be brief, be right, and do not say the same thing twice.'
+grep -q 'system prompt has' "$work/stderr" || fail "the long system prompt: $(cat "$work/stderr")"
 expect_exit 1 "$CALDERA_BIN" serve --device cpu --model "$work/base" --port 0 --chat-template '{% for %}'
 expect_one_error_line
 

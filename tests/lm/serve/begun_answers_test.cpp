@@ -194,5 +194,28 @@ TEST_F(BegunAnswers, MirostatAndShiftsAreAskedForByTheirNames) {
   EXPECT_EQ(server.engine.seen().back().max_tokens, 4092);
 }
 
+TEST_F(BegunAnswers, RefusalsNameTheFieldsOfTheirApi) {
+  const auto refused = [&](const Json& more, const char* path = "/api/chat") {
+    Json body{{"stream", false}};
+    if (path == std::string("/api/chat"))
+      body["messages"] = begun("a");
+    else
+      body.update({{"prompt", "a"}, {"raw", true}});
+    body.update(more);
+    EXPECT_EQ(ask(path, body), 400) << body.dump();
+    return answer["error"].is_string() ? answer["error"].get<std::string>() : answer.dump();
+  };
+  const auto option = [&](const char* name, const Json& value, const char* path = "/api/chat") {
+    return refused({{"options", {{name, value}}}}, path);
+  };
+  for (const char* path : {"/api/chat", "/api/generate"}) {
+    EXPECT_EQ(option("repeat_penalty", -1, path), "'options.repeat_penalty' must lie in 0.001 to 100");
+    EXPECT_EQ(option("num_predict", "x", path), "'options.num_predict' must be a whole number");
+  }
+  EXPECT_EQ(option("mirostat", 1),
+            "'options.mirostat' must be 0 (off) or 2: there is its second version alone");
+  EXPECT_EQ(option("stop", 3), "'options.stop' must be a string or a list of strings");
+}
+
 }  // namespace
 }  // namespace caldera

@@ -169,7 +169,7 @@ struct PartsOfQ45K {
   static constexpr std::int64_t kBytes = kPanelRows * CodesQ45K<kHasFifth>::kBytes, kCodes = kBytes - 256;
   const std::uint8_t* p;
 
-  /// Those of large block `b` of rows that have `blocks` of them.
+  /// Finds those of large block `b` of rows that have `blocks` of them.
   HWY_INLINE PartsOfQ45K(const std::uint8_t* rows, std::int64_t /*blocks*/, std::int64_t b)
       : p(rows + b * kBytes) {}
 
