@@ -8,19 +8,23 @@
 
 #include "cli/arguments/command.h"
 #include "cli/arguments/domains.h"
+#include "cli/arguments/usage_error.h"
 #include "cli/training/optimizer_flags.h"
 #include "engine/base/error.h"
 #include "lm/base/atomic_file.h"
+#include "training/checkpoints/run_lock.h"
+#include "training/checkpoints/train_state.h"
 #include "training/vision/data/image_data.h"
 #include "training/vision/models/image_model.h"
 #include "training/vision/models/image_weights.h"
 #include "training/vision/train/image_report.h"
-#include "training/vision/train/train_images.h"
+#include "training/vision/train/image_trainer.h"
 
 namespace caldera::cli {
 namespace {
 
 namespace fs = std::filesystem;
+constexpr const char* kWeightsFile = "model.safetensors";
 using namespace vision;  // NOLINT(google-build-using-namespace): a command about nothing else
 
 class TrainImageCommand : public Command {
@@ -35,10 +39,17 @@ class TrainImageCommand : public Command {
         .required()
         .type_name("DIR");
     args.option("--out", out_, "Folder for the weights, metrics and page").type_name("DIR");
+    args.option(
+            "--save-every", save_every_,
+            "Steps after which weights and the state of the run are saved to --out; after each epoch and at "
+            "the end always")
+        .check(integer_in(1))
+        .type_name("N");
+    args.flag("--resume", resume_, "Go on with the run in --out, to the last bit (on the CPU)");
     args.option("--weights", weights_, "Begin with these, with torchvision's names").type_name("FILE");
     args.flag("--evaluate", evaluate_, "Do not train: evaluate --weights");
     args.option("--epochs", epochs_, "Passes over the images")
-        .check(integer_in(1))
+        .check(integer_in(1, 1'000'000'000))
         .type_name("N")
         .show_default();
     args.option("--iterations", iterations_, "Steps, in place of --epochs")
@@ -79,8 +90,17 @@ class TrainImageCommand : public Command {
 
   void run() override {
     if (evaluate_ && weights_.empty()) throw UsageError("--evaluate needs --weights");
+    if (out_.empty() && (resume_ || save_every_))
+      throw UsageError("--resume and --save-every need --out, the run's folder");
+    if (resume_ && (evaluate_ || !weights_.empty()))
+      throw UsageError("--resume goes on with the weights of --out; leave --weights and --evaluate out");
     const Device device = open_device();
     const ImageData data = open_image_data(data_, seed_);
+    std::optional<RunLock> lock;
+    if (!out_.empty()) {
+      fs::create_directories(out_);
+      lock.emplace(out_);
+    }
     const Image first = data.train->image(0);
     const std::int64_t least = std::max(least_image_size(model_), std::min(first.height, first.width));
     const bool resizes = image_size_ || data.form == "folders" || least > std::min(first.height, first.width);
@@ -109,7 +129,7 @@ class TrainImageCommand : public Command {
       trained = train(*model, data, height, width, resizes, first.channels, device, test, report);
     report.metrics = evaluate_images(*model, test);
     report.images_per_second = trained.images_per_second;
-    finish(*model, report, trained);
+    finish(report, trained);
   }
 
  private:
@@ -125,6 +145,8 @@ class TrainImageCommand : public Command {
                               .mixup = mixup_,
                               .device = device};
     if (balance_) loading.sampler = weighted(class_balance(*data.train), data.train->size(), seed_);
+    if (loading.batch_size < batch_size_)
+      note(fmt::format("batches of {}: there are no more images to train on", loading.batch_size));
     DataLoader loader(data.train, loading);
     options_.iterations = iterations_.value_or(epochs_ * loader.batches());
     optimizer_.apply(options_);
@@ -136,18 +158,37 @@ class TrainImageCommand : public Command {
                                     .warmup = options_.warmup,
                                     .optimizer = options_.optimizer,
                                     .max_grad_norm = options_.max_grad_norm,
+                                    .max_grad_value = options_.max_grad_value,
+                                    .ema_decay = options_.ema_decay,
                                     .label_smoothing = smoothing_,
                                     .seed = seed_};
-    ImageLog log(log_);
-    const std::int64_t every = std::max<std::int64_t>(1, options.iterations / 20);
-    return train_images(model, loader, options, [&](const ImageStepRecord& at) {
+    ImageTrainer trainer(model, loader, options);
+    const fs::path state = fs::path(out_) / kTrainStateFile;
+    if (resume_) trainer.load(state);
+    if (trainer.steps_done() >= trainer.total_steps())
+      note(fmt::format("the run has done {} steps of {}; there is nothing to train", trainer.steps_done(),
+                       trainer.total_steps()));
+    const auto save = [&] {
+      if (out_.empty()) return;
+      trainer.save(state);
+      trainer.exchange_averages();
+      save_image_weights(model, fs::path(out_) / kWeightsFile);
+      trainer.exchange_averages();
+    };
+    ImageLog log(log_, trainer.steps_done());
+    const std::int64_t every = std::max<std::int64_t>(1, trainer.total_steps() / 20);
+    const ImageTrainResult result = trainer.train([&](const ImageStepRecord& at) {
       log.add(at);
       report.steps.push_back(at);
       if (at.step % every == 0 || at.step == 1)
         note(fmt::format("step {} of {}: loss {:.4f}, {:.0f} images/s", at.step, at.total, at.loss,
                          at.images_per_second));
-      if (at.ends_epoch && at.step < at.total) {
+      if (at.step == at.total) return true;
+      if (at.ends_epoch || (save_every_ && at.step % *save_every_ == 0)) save();
+      if (at.ends_epoch) {
+        trainer.exchange_averages();
         const ImageMetrics metrics = evaluate_images(model, test);
+        trainer.exchange_averages();
         model.set_training(true);
         report.epochs.push_back({at.step, metrics.accuracy(), metrics.loss()});
         note(fmt::format("epoch {}: accuracy {:.4f}, loss {:.4f}", at.epoch + 1, metrics.accuracy(),
@@ -155,6 +196,9 @@ class TrainImageCommand : public Command {
       }
       return true;
     });
+    save();
+    trainer.exchange_averages();
+    return result;
   }
 
   static Transform transform(std::int64_t height, std::int64_t width, bool resizes, std::int64_t channels,
@@ -173,12 +217,10 @@ class TrainImageCommand : public Command {
     return all_of(std::move(steps));
   }
 
-  void finish(Layer& model, const ImageReport& report, const ImageTrainResult& trained) const {
+  void finish(const ImageReport& report, const ImageTrainResult& trained) const {
     const ImageMetrics& metrics = report.metrics;
     if (!out_.empty()) {
       const fs::path folder(out_);
-      fs::create_directories(folder);
-      if (!evaluate_) save_image_weights(model, folder / "model.safetensors");
       write_text_file(folder / "metrics.json", to_json(metrics).dump(1) + "\n");
       write_text_file(folder / "report.html", to_html(report));
     }
@@ -197,8 +239,8 @@ class TrainImageCommand : public Command {
 
   std::string model_, data_, out_, weights_, log_, report_;
   std::int64_t epochs_ = 5, batch_size_ = 64, workers_ = 1;
-  std::optional<std::int64_t> iterations_, image_size_;
-  bool evaluate_ = false, augment_ = false, balance_ = false;
+  std::optional<std::int64_t> iterations_, image_size_, save_every_;
+  bool resume_ = false, evaluate_ = false, augment_ = false, balance_ = false;
   double mixup_ = 0, smoothing_ = 0;
   std::uint64_t seed_ = 0;
   TrainOptions options_;

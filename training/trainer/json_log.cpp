@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -16,18 +15,6 @@ namespace {
 constexpr const char* kWhat = "the training log";
 constexpr const char* kColumns =
     "step,loss,learning_rate,grad_norm,tokens,tokens_per_second,host_ms,device_ms,peak_bytes,val_loss";
-
-bool is_json_until(const std::string& line, std::int64_t step) {
-  const auto record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-  return record.is_object() && record.contains("step") && record["step"].is_number_integer() &&
-         record["step"].get<std::int64_t>() <= step;
-}
-
-bool is_row_until(const std::string& line, std::int64_t step) {
-  std::int64_t of_line = 0;
-  const auto [stopped, error] = std::from_chars(line.data(), line.data() + line.size(), of_line);
-  return error == std::errc() && *stopped == ',' && of_line <= step;
-}
 
 }  // namespace
 
@@ -64,7 +51,7 @@ JsonLogObserver::~JsonLogObserver() = default;
 
 void JsonLogObserver::on_begin(std::int64_t) {
   if (resumed_step_ == 0) return file_->begin({});
-  file_->begin([&](const std::string& line) { return is_json_until(line, resumed_step_); });
+  file_->begin([&](const std::string& line) { return detail::is_json_until(line, resumed_step_); });
 }
 void JsonLogObserver::on_step(const StepRecord& record) { file_->write(to_json_line(record)); }
 void JsonLogObserver::on_validation(const ValidationRecord& record) { file_->write(to_json_line(record)); }
@@ -81,7 +68,7 @@ void CsvLogObserver::on_begin(std::int64_t) {
   } else {
     file_->begin([&](const std::string& line) {
       has_names = has_names || line == kColumns;
-      return line == kColumns || is_row_until(line, resumed_step_);
+      return line == kColumns || detail::is_row_until(line, resumed_step_);
     });
   }
   if (!has_names) file_->write(kColumns);

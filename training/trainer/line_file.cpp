@@ -5,13 +5,27 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "lm/base/file_descriptor.h"
 
 namespace caldera::detail {
+
+bool is_json_until(const std::string& line, std::int64_t step) {
+  const auto record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  return record.is_object() && record.contains("step") && record["step"].is_number_integer() &&
+         record["step"].get<std::int64_t>() <= step;
+}
+
+bool is_row_until(const std::string& line, std::int64_t step) {
+  std::int64_t of_line = 0;
+  const auto [stopped, error] = std::from_chars(line.data(), line.data() + line.size(), of_line);
+  return error == std::errc() && *stopped == ',' && of_line <= step;
+}
 
 struct LineFile::File : FileDescriptor {
   using FileDescriptor::FileDescriptor;

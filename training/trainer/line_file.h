@@ -9,6 +9,11 @@
 
 namespace caldera::detail {
 
+/// Says whether a line of a log is a JSON object whose "step", or a row of a table whose first number, is at
+/// most `step`: what a run that goes on from there keeps.
+bool is_json_until(const std::string& line, std::int64_t step);
+bool is_row_until(const std::string& line, std::int64_t step);
+
 /// Takes whole lines, each there as soon as it is written. Where writing fails (a full disk) it warns once,
 /// leaves no half line, and goes on when it can.
 class LineFile {

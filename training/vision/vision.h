@@ -23,4 +23,6 @@
 #include "training/vision/models/image_weights.h"
 #include "training/vision/train/image_metrics.h"
 #include "training/vision/train/image_report.h"
+#include "training/vision/train/image_step.h"
+#include "training/vision/train/image_trainer.h"
 #include "training/vision/train/train_images.h"

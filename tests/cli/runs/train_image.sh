@@ -61,3 +61,40 @@ cp "$work"/bars/* "$work/cut"
 python3 -c 'import gzip, sys; p = sys.argv[1]; d = gzip.open(p).read(); gzip.open(p, "wb").write(d[:300])' "$work/cut/train-labels-idx1-ubyte.gz"
 expect_exit 1 "$CALDERA_BIN" train-image --device cpu --model lenet5 --data "$work/cut"
 grep -q 'train-labels' "$work/stderr" || fail "the file that is cut off is not named"
+
+# A run that stopped goes on to the last bit.
+image --iterations 60 --learning-rate 0.02 --out "$work/whole" >/dev/null
+image --iterations 31 --learning-rate 0.02 --save-every 20 --out "$work/parts" --log "$work/parts.jsonl" >/dev/null
+image --iterations 60 --learning-rate 0.02 --resume --out "$work/parts" --log "$work/parts.jsonl" >/dev/null
+cmp -s "$work/whole/model.safetensors" "$work/parts/model.safetensors" || fail "a resumed run has other weights"
+[ "$(wc -l <"$work/parts.jsonl")" = 60 ] || fail "the log of a resumed run has not 60 lines"
+expect_exit 1 "$CALDERA_BIN" train-image --device cpu --model lenet5 --data "$work/bars" --seed 2 --resume --out "$work/parts"
+grep -q 'ordered by seed 1' "$work/stderr" || fail "a run went on with another seed"
+expect_exit 2 "$CALDERA_BIN" train-image --device cpu --model lenet5 --data "$work/bars" --resume
+
+# What flags say is done: nothing is learned where gradients are clipped to nearly nothing.
+image --iterations 20 --learning-rate 0.02 --max-grad-value 1e-12 --out "$work/still" >/dev/null
+image --iterations 1 --learning-rate 1e-12 --out "$work/first" >/dev/null
+python3 - "$work" <<'PYTHON' || fail "--max-grad-value"
+import json, sys
+still, first = (json.load(open(f"{sys.argv[1]}/{name}/metrics.json")) for name in ("still", "first"))
+assert abs(still["loss"] - first["loss"]) < 1e-4, (still["loss"], first["loss"])
+PYTHON
+
+# An image for testing that is damaged is met after the training, whose weights are there then.
+python3 - "$work" <<'PYTHON'
+import os, struct, sys, zlib
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+for number, name in enumerate(("train/a/1", "train/a/2", "train/b/3", "train/b/4", "test/a/5", "test/b/6")):
+    path = f"{sys.argv[1]}/pictures/{name}.png"
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    rows = b"".join(b"\0" + bytes([40 * number] * 3 * 16) for _ in range(16))
+    body = chunk(b"IHDR", struct.pack(">IIBBBBB", 16, 16, 8, 2, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    open(path, "wb").write((b"\x89PNG\r\n\x1a\n" + body)[: 60 if number == 4 else None])
+PYTHON
+if "$CALDERA_BIN" train-image --device cpu --model lenet5 --data "$work/pictures" --image-size 16 --iterations 2 --out "$work/kept" 2>"$work/stderr"; then
+  fail "a damaged image was read"
+fi
+grep -q 'libpng-dev' "$work/stderr" || { [ -s "$work/kept/model.safetensors" ] && grep -q '5.png' "$work/stderr"; } ||
+  fail "the weights are lost: $(cat "$work/stderr")"

@@ -1,4 +1,5 @@
 // Files of images: right bytes give the right pixels, wrong ones one clear error.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -206,6 +207,14 @@ const Bytes kJpeg = from_hex(
     "000801011100ffc40014000100000000000000000000000000000006ffc4001410010000000000000000000000000000"
     "0000ffda0008010100003f0018ffd9");
 
+// Inks (40, 160, 90, 51) in 8 x 8 pixels, by Pillow 9.4 at quality 50, which reads them as the colour (173,
+// 75, 133).
+const Bytes kInks = from_hex(
+    "ffd8ffee000e41646f626500640000000000ffdb004300100b0c0e0c0a100e0d0e1211101318281a181616183123251d"
+    "283a333d3c3933383740485c4e404457453738506d51575f626768673e4d71797064785c656763ffc000140800080008"
+    "044311004d11005911004b1100ffc4001500010100000000000000000000000000000506ffc400141001000000000000"
+    "00000000000000000000ffda000e0443004d0059004b00003f00ac1c4d4cffd9");
+
 /// Reads what is given or gives nothing for a library that is not there.
 bool can_read(const Bytes& bytes) {
   return refusal_of([&] { decode_image(bytes, "x"); }).empty();
@@ -223,13 +232,18 @@ TEST(ImageFiles, HaveTheirPixels) {
   const Image jpeg = decode_image(kJpeg, "x.jpg");
   ASSERT_EQ(jpeg.pixels.size(), 3U * 8 * 8);
   for (const float pixel : jpeg.pixels) EXPECT_NEAR(pixel, 77.0F / 255, 1.5F / 255);
+  const Image inks = decode_image(kInks, "x.jpg"), grey = decode_image(kInks, "x.jpg", {.channels = 1});
+  ASSERT_EQ(inks.pixels.size(), 3U * 8 * 8);
+  const float want[] = {173, 75, 133};
+  for (std::int64_t c = 0; c < 3; ++c) EXPECT_NEAR(inks.at(c, 3, 5) * 255, want[c], 1.5F) << c;
+  EXPECT_NEAR(grey.at(0, 3, 5) * 255, 111, 1.5F);  // 0.299 R + 0.587 G + 0.114 B
   EXPECT_NE(refusal_of([&] { decode_image(kPng, "x", {.most_pixels = 5}); }).find("3 x 2"),
             std::string::npos);
 }
 
 TEST(ImageFiles, AreRefusedAtEachCutAndHeldToTheirSizeWithAnyByte) {
   if (!can_read(kPng) || !can_read(kJpeg)) GTEST_SKIP() << "built without libpng or libjpeg";
-  for (const Bytes& right : {kPng, kJpeg}) {
+  for (const Bytes& right : {kPng, kJpeg, kInks}) {
     // Two bytes may miss at the end: they say no more than that it is one.
     for (std::size_t length = 0; length + 12 < right.size(); ++length)
       EXPECT_FALSE(can_read(Bytes(right.begin(), right.begin() + static_cast<std::ptrdiff_t>(length))))
@@ -266,6 +280,30 @@ TEST(ImageFolders, HaveAClassAFolder) {
   EXPECT_EQ(data.train->image(1).width, 3);
   write_bytes(folder.path() / "train/cat/1.png", Bytes(10));
   EXPECT_NE(refusal_of([&] { data.train->image(1); }).find("1.png"), std::string::npos);
+}
+
+// What would only be found out after the training.
+TEST(ImageFiles, ThatCannotBeTrainedOnAreRefused) {
+  const testing::TempFolder folder;
+  const auto write = [&](const char* part, std::uint32_t side, const Bytes& labels) {
+    const auto count = static_cast<std::uint32_t>(labels.size());
+    write_bytes(folder.path() / fmt::format("{}-images-idx3-ubyte", part),
+                idx_file({count, side, side}, Bytes(count * side * side)));
+    write_bytes(folder.path() / fmt::format("{}-labels-idx1-ubyte", part), idx_file({count}, labels));
+  };
+  write("train", 4, {0, 1, 2});
+  write("t10k", 3, {0, 1});
+  EXPECT_NE(
+      refusal_of([&] { open_image_data(folder.path()); }).find("1 x 4 x 4 for training and of 1 x 3 x 3"),
+      std::string::npos);
+  write("t10k", 4, {});
+  EXPECT_NE(refusal_of([&] { open_image_data(folder.path()); }).find("no images for testing"),
+            std::string::npos);
+  const testing::TempFolder pictures;
+  fs::create_directories(pictures.path() / "cat");
+  for (const char* name : {"1.png", "2.png", "3.png"}) write_bytes(pictures.path() / "cat" / name, kPng);
+  EXPECT_NE(refusal_of([&] { open_image_data(pictures.path()); }).find("one class, 'cat'"),
+            std::string::npos);
 }
 
 TEST(ImageFiles, WithoutImagesAreRefused) {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "engine/base/error.h"
 #include "lm/base/atomic_file.h"
 #include "training/report/event_file.h"
+#include "training/trainer/line_file.h"
 
 namespace caldera::rl {
 namespace {
@@ -27,11 +27,9 @@ std::string cell(double value) { return std::isfinite(value) ? fmt::format("{:.9
 std::string lines_up_to(std::int64_t last, const std::filesystem::path& path) {
   std::ifstream file(path);
   std::string kept, line;
-  while (std::getline(file, line)) {
-    std::int64_t steps = -1;
-    const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), steps);
+  while (std::getline(file, line) && !file.eof()) {  // the last line is none unless it ends
     const bool names = kept.empty() && line.starts_with("steps,");
-    const bool row = !kept.empty() && error == std::errc() && *end == ',' && steps <= last;
+    const bool row = !kept.empty() && caldera::detail::is_row_until(line, last);
     if (names || row) kept += line + "\n";
   }
   return kept;

@@ -121,11 +121,18 @@ class DataLoader::Epoch {
 
   std::optional<HostBatch> next() {
     if (taken_ >= batches_) return std::nullopt;
-    if (workers_.empty()) return make(taken_++);
     const auto begin = std::chrono::steady_clock::now();
+    const auto add_time = [&] {
+      waited_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    };
+    if (workers_.empty()) {
+      HostBatch batch = make(taken_++);
+      add_time();
+      return batch;
+    }
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return done_.contains(taken_) || failed_.contains(taken_); });
-    waited_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    add_time();
     if (const auto failure = failed_.find(taken_); failure != failed_.end())
       std::rethrow_exception(failure->second);
     HostBatch batch = std::move(done_.extract(taken_++).mapped());
@@ -223,5 +230,6 @@ std::optional<ImageBatch> DataLoader::next() {
 
 double DataLoader::waited_seconds() const { return state_->epoch ? state_->epoch->waited() : 0; }
 const ImageDataset& DataLoader::data() const { return *state_->data; }
+const DataLoaderOptions& DataLoader::options() const { return state_->options; }
 
 }  // namespace caldera::vision

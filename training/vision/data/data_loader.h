@@ -51,9 +51,11 @@ class DataLoader {
   /// Returns the next batch; nothing at the end of the epoch. Throws what an image or a transform threw, and
   /// ShapeError where the images of a batch differ in size.
   std::optional<ImageBatch> next();
-  /// Counts the seconds that next() has waited for workers since begin().
+  /// Counts the seconds that next() has waited for batches, or made them where there are no workers, since
+  /// begin().
   double waited_seconds() const;
   const ImageDataset& data() const;
+  const DataLoaderOptions& options() const;
 
  private:
   class Epoch;

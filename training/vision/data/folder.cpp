@@ -19,7 +19,8 @@ class FolderImages final : public ImageDataset {
     if (!fs::is_directory(folder)) throw FileError(folder.string() + ": no such folder");
     std::vector<fs::path> folders;
     for (const auto& entry : fs::directory_iterator(folder)) {
-      if (entry.is_directory()) folders.push_back(entry.path());
+      if (entry.is_directory() && !entry.path().filename().string().starts_with('.'))
+        folders.push_back(entry.path());
     }
     std::ranges::sort(folders);
     for (const fs::path& of_class : folders) {

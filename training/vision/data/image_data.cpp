@@ -53,10 +53,21 @@ ImageData held_out(const ImageDatasetPtr& all, std::string form, std::uint64_t s
 ImageData joined(ImageDatasetPtr train, ImageDatasetPtr test, std::string form, std::uint64_t seed,
                  const fs::path& folder) {
   if (train->size() < 2) throw FileError(folder.string() + ": fewer than two images for training");
+  if (train->classes() < 2)
+    throw FileError(fmt::format("{}: all images are of one class, '{}'; there is nothing to tell apart",
+                                folder.string(), train->class_names().front()));
   if (!test) return held_out(train, std::move(form), seed);
   if (train->class_names() != test->class_names())
     throw FileError(fmt::format("{}: {} classes for training and {} for testing, which are not the same",
                                 folder.string(), train->classes(), test->classes()));
+  if (test->size() < 1) throw FileError(folder.string() + ": no images for testing");
+  if (form != "folders") {  // whose images have any size
+    const Image a = train->image(0), b = test->image(0);
+    if (a.channels != b.channels || a.height != b.height || a.width != b.width)
+      throw FileError(fmt::format("{}: images of {} x {} x {} for training and of {} x {} x {} for testing",
+                                  folder.string(), a.channels, a.height, a.width, b.channels, b.height,
+                                  b.width));
+  }
   return {std::move(train), std::move(test), std::move(form)};
 }
 
@@ -88,14 +99,12 @@ ImageData open_image_data(const fs::path& folder, std::uint64_t seed) {
     }
     return joined(open_image_folder(folder / "train"), test, "folders", seed, folder);
   }
-  try {
+  const auto is_folder = [](const fs::directory_entry& entry) { return entry.is_directory(); };
+  if (std::any_of(fs::directory_iterator(folder), fs::directory_iterator(), is_folder))
     return joined(open_image_folder(folder), nullptr, "folders", seed, folder);
-  } catch (const FileError& error) {
-    throw FileError(
-        fmt::format("{}: no images are known there: neither IDX files (train-images-idx3-ubyte), "
-                    "nor CIFAR's (*.bin), nor a folder for each class ({})",
-                    folder.string(), error.what()));
-  }
+  throw FileError(folder.string() +
+                  ": no images are known there: neither IDX files (train-images-idx3-ubyte), nor CIFAR's "
+                  "(*.bin), nor a folder for each class");
 }
 
 }  // namespace caldera::vision

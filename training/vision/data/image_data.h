@@ -23,7 +23,9 @@ struct ImageData {
 /// - folders `train` and `test` (or `val`), which have a folder of images for each class; or such folders
 ///   alone.
 ///
-/// Where there is nothing for testing, a tenth of the images, drawn by `seed`, is held out. Throws FileError.
+/// Where there is nothing for testing, a tenth of the images, drawn by `seed`, is held out. Throws FileError,
+/// also where all images are of one class, and where those for testing have another size than those of a file
+/// for training.
 ImageData open_image_data(const std::filesystem::path& folder, std::uint64_t seed = 0);
 
 }  // namespace caldera::vision

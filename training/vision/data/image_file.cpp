@@ -27,6 +27,7 @@ constexpr std::array<std::uint8_t, 8> kPngBegin{0x89, 'P', 'N', 'G', '\r', '\n',
 struct Rows {
   std::int64_t channels = 0, height = 0, width = 0;
   std::vector<std::uint8_t> bytes;
+  bool has_inks = false;  ///< cyan, magenta, yellow and black, of which 255 is none
 };
 
 [[noreturn]] void refuse(const std::string& name, const std::string& why) {
@@ -93,7 +94,8 @@ bool read_jpeg(jpeg_decompress_struct& info, JpegFailure& failure, std::span<con
   rows.width = info.image_width;
   rows.height = info.image_height;
   if (rows.width < 1 || rows.height < 1 || rows.height > options.most_pixels / rows.width) return true;
-  info.out_color_space = options.channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+  rows.has_inks = info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK;
+  info.out_color_space = rows.has_inks ? JCS_CMYK : options.channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
   jpeg_start_decompress(&info);
   rows.channels = info.output_components;
   rows.bytes.resize(static_cast<std::size_t>(rows.channels * rows.height * rows.width));
@@ -104,6 +106,23 @@ bool read_jpeg(jpeg_decompress_struct& info, JpegFailure& failure, std::span<con
   }
   jpeg_finish_decompress(&info);
   return true;
+}
+
+/// Makes colours of inks, each of which lets so much of the paper's light through, and greys of colours where
+/// one channel is wanted, by the weights of JFIF.
+Rows without_inks(const Rows& inks, std::int64_t channels) {
+  Rows rows{channels, inks.height, inks.width, {}};
+  rows.bytes.reserve(inks.bytes.size() / 4 * static_cast<std::size_t>(channels));
+  for (std::size_t i = 0; i < inks.bytes.size(); i += 4) {
+    std::array<int, 3> color{};
+    for (std::size_t c = 0; c < 3; ++c) color[c] = (inks.bytes[i + c] * inks.bytes[i + 3] + 127) / 255;
+    if (channels == 3)
+      for (const int x : color) rows.bytes.push_back(static_cast<std::uint8_t>(x));
+    else
+      rows.bytes.push_back(
+          static_cast<std::uint8_t>((299 * color[0] + 587 * color[1] + 114 * color[2] + 500) / 1000));
+  }
+  return rows;
 }
 
 Rows decode_jpeg(std::span<const std::uint8_t> bytes, const std::string& name,
@@ -118,7 +137,7 @@ Rows decode_jpeg(std::span<const std::uint8_t> bytes, const std::string& name,
   jpeg_destroy_decompress(&info);
   if (!read) refuse(name, fmt::format("a damaged JPEG file: {}", failure.message.data()));
   check_size(name, rows.width, rows.height, options.most_pixels);
-  return rows;
+  return rows.has_inks ? without_inks(rows, options.channels) : rows;
 }
 #else
 Rows decode_jpeg(std::span<const std::uint8_t> /*bytes*/, const std::string& name,

@@ -92,10 +92,13 @@ std::string to_html(const ImageReport& report) {
                                 kHead);
 }
 
-ImageLog::ImageLog(const std::filesystem::path& path) {
+ImageLog::ImageLog(const std::filesystem::path& path, std::int64_t first) {
   if (path.empty()) return;
   file_ = std::make_unique<detail::LineFile>(path, "the log", detail::LineFile::Warn{});
-  file_->begin({});
+  if (first > 0)
+    file_->begin([first](const std::string& line) { return caldera::detail::is_json_until(line, first); });
+  else
+    file_->begin({});
 }
 ImageLog::~ImageLog() = default;
 

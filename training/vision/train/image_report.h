@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "training/vision/train/image_metrics.h"
-#include "training/vision/train/train_images.h"
+#include "training/vision/train/image_trainer.h"
 
 namespace caldera {
 namespace detail {
@@ -40,8 +40,9 @@ std::string to_html(const ImageReport& report);
 /// writing fails it warns once.
 class ImageLog {
  public:
-  /// Replaces the file; with an empty path does nothing.
-  explicit ImageLog(const std::filesystem::path& path);
+  /// Replaces the file, but for its lines up to `first`, the steps that were done before; with an empty path
+  /// does nothing.
+  explicit ImageLog(const std::filesystem::path& path, std::int64_t first = 0);
   ~ImageLog();
   void add(const ImageStepRecord& record);
 
