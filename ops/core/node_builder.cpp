@@ -150,7 +150,10 @@ Dims resolve_axes(const Axes& axes, const Shape& shape, std::string_view op) {
   std::array<bool, kMaxRank> named{};
   if (axes.are_all()) named.fill(true);
   for (int axis : axes.are_all() ? std::span<const int>() : axes.list()) {
-    bool& is_named = named[static_cast<std::size_t>(shape.normalize_axis(axis, std::string(op).c_str()))];
+    // A tensor without axes is taken for one of one axis.
+    const bool single = shape.rank() == 0 && (axis == 0 || axis == -1);
+    bool& is_named =
+        named[static_cast<std::size_t>(single ? 0 : shape.normalize_axis(axis, std::string(op).c_str()))];
     if (is_named) {
       throw ShapeError(fmt::format("{}: an axis is named twice for shape {}", op, shape.to_string()));
     }

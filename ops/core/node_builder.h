@@ -62,7 +62,8 @@ LazyTensor anchored(const LazyTensor& x, Device device);
 /// Throws DTypeError when `dtype` is not in the operation's domain.
 void check_domain(std::string_view op, ScalarDomain domain, DType dtype);
 
-/// The axes as a sorted list of indices without repeats. Throws ShapeError naming `op`.
+/// The axes as a sorted list of indices without repeats; 0 and -1 of a tensor without axes name none, as in
+/// PyTorch. Throws ShapeError naming `op`.
 Dims resolve_axes(const Axes& axes, const Shape& shape, std::string_view op);
 
 /// Tangent rule of what is linear in its first input, the only one with a tangent: the operation applied to

@@ -114,6 +114,35 @@ LazyTensor ops::slice_as(std::string_view op, const LazyTensor& x, int axis, con
 
 namespace {
 
+bool is_negative(std::int64_t margin) { return margin < 0; }
+
+LazyTensor padded(const LazyTensor& x, const std::vector<std::int64_t>& low,
+                  const std::vector<std::int64_t>& high, const FillValue* fill,
+                  const std::vector<std::int64_t>& interior);
+
+/// With negative margins, which take elements away: of what the others have made.
+LazyTensor cropped(const LazyTensor& x, const std::vector<std::int64_t>& low,
+                   const std::vector<std::int64_t>& high, const FillValue* fill,
+                   const std::vector<std::int64_t>& interior) {
+  const auto added = [](std::vector<std::int64_t> margins) {
+    for (std::int64_t& margin : margins) margin = std::max<std::int64_t>(margin, 0);
+    return margins;
+  };
+  LazyTensor y = padded(x, added(low), added(high), fill, interior);
+  for (int axis = 0; axis < x.rank(); ++axis) {
+    const std::int64_t before = std::min<std::int64_t>(low[static_cast<std::size_t>(axis)], 0),
+                       behind = std::min<std::int64_t>(high[static_cast<std::size_t>(axis)], 0);
+    const std::int64_t extent = y.shape(axis);
+    if (before < -extent || behind < -extent || before + behind < -extent)
+      throw ShapeError(
+          fmt::format("pad: margins {} and {} take more than the {} elements along axis {} of shape {}",
+                      low[static_cast<std::size_t>(axis)], high[static_cast<std::size_t>(axis)], extent, axis,
+                      x.shape().to_string()));
+    if (before < 0 || behind < 0) y = slice(y, axis, -before, extent + behind);
+  }
+  return y;
+}
+
 /// Without `fill`, zeros: the compiler may rely on them.
 LazyTensor padded(const LazyTensor& x, const std::vector<std::int64_t>& low,
                   const std::vector<std::int64_t>& high, const FillValue* fill,
@@ -123,15 +152,15 @@ LazyTensor padded(const LazyTensor& x, const std::vector<std::int64_t>& low,
     throw ShapeError(fmt::format("pad: shape {} needs {} margins on each side, got {} and {}",
                                  x.shape().to_string(), rank, low.size(), high.size()));
   }
+  if (std::ranges::any_of(low, is_negative) || std::ranges::any_of(high, is_negative))
+    return cropped(x, low, high, fill, interior);
   std::array<std::int64_t, 3 * kMaxRank> attributes{};
   Shape out = x.shape();
   for (std::size_t i = 0; i < rank; ++i) {
     const std::int64_t between = interior.empty() ? 0 : interior[i];
-    if (low[i] < 0 || high[i] < 0 || between < 0) {
-      throw ShapeError(
-          fmt::format("pad: margins must not be negative for shape {}; use slice to remove elements",
-                      x.shape().to_string()));
-    }
+    if (between < 0)
+      throw ShapeError(fmt::format("pad: {} elements between neighbours of axis {} of shape {}", between, i,
+                                   x.shape().to_string()));
     attributes[i] = low[i];
     attributes[rank + i] = high[i];
     attributes[2 * rank + i] = between;

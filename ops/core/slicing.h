@@ -15,7 +15,8 @@ namespace caldera {
 LazyTensor slice(const LazyTensor& x, int axis, std::optional<std::int64_t> start,
                  std::optional<std::int64_t> stop, std::int64_t step = 1);
 /// Low and high margins per axis, and `interior` elements between neighbours (empty = none), filled with
-/// `value`.
+/// `value`. Negative margins take elements away, of those between neighbours too. ShapeError where they take
+/// more than there are.
 LazyTensor pad(const LazyTensor& x, const std::vector<std::int64_t>& low,
                const std::vector<std::int64_t>& high, FillValue value = 0,
                const std::vector<std::int64_t>& interior = {});

@@ -160,6 +160,33 @@ LazyTensor digamma_above(const LazyTensor& x) {
   return log(far) - (0.5 * inverse + square * polynomial(square, kSeries)) - sum;
 }
 
+/// The slope of digamma, for x >= 1/2: steps up by f(x) = f(x + 1) + 1 / x^2, then the asymptotic series.
+LazyTensor trigamma_above(const LazyTensor& x) {
+  // Bernoulli's numbers.
+  static const Coefficients kSeries{1.0 / 6,  -1.0 / 30,     1.0 / 42, -1.0 / 30,
+                                    5.0 / 66, -691.0 / 2730, 7.0 / 6};
+  const int steps = is_wide(x) ? 10 : 6;
+  const auto term = [&x](int i) {
+    const LazyTensor inverse = 1 / (x + i);
+    return inverse * inverse;
+  };
+  LazyTensor sum = term(0);
+  for (int i = 1; i < steps; ++i) sum = sum + term(i);
+  const LazyTensor inverse = 1 / (x + steps);
+  const LazyTensor square = inverse * inverse;
+  return inverse * (1 + 0.5 * inverse + square * polynomial(square, kSeries)) + sum;
+}
+
+/// Infinite at 0, -1, -2 ...; below 1/2 by reflection: f(x) + f(1 - x) = (pi / sin(pi x))^2.
+LazyTensor trigamma(const LazyTensor& x, const LazyTensor& /*digamma_of_x*/) {
+  const LazyTensor reflects = x < 0.5;
+  const LazyTensor above = trigamma_above(where(reflects, 1 - x, x));
+  const LazyTensor sine = sin(kPi * fraction(where(reflects, x, full_like(x, 0.5))));
+  const LazyTensor ratio = kPi / sine;
+  return where(reflects, ratio * ratio - above, above);
+}
+const OpDef kDigamma = ops::sloped<trigamma>("digamma");
+
 }  // namespace
 
 LazyTensor erf(const LazyTensor& x) { return ops::elementwise(kErf, x); }
@@ -220,7 +247,7 @@ LazyTensor digamma(const LazyTensor& x) {
     const LazyTensor cotangent = 1 / tan(where(is_pole, ones_like(angle), angle));
     const LazyTensor value = where(reflects, above - kPi * cotangent, above);
     const LazyTensor at_pole = where(y == 0, -1 / stop_gradient(y), full_like(y, kNan));
-    return where(is_pole, at_pole, value);
+    return ops::with_slope(kDigamma, where(is_pole, at_pole, value), y);
   });
 }
 

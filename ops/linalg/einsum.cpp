@@ -177,7 +177,6 @@ Labels output_labels(std::string_view equation, const std::vector<Term>& terms, 
   Labels output;
   if (arrow != std::string_view::npos) {
     const Term term = parse_term(equation, equation.substr(arrow + 2));
-    if (dots > 0 && !term.dots) refuse(equation, "the axes of '...' are not in the result");
     output = expand(term, dots);
     for (std::size_t i = 0; i < output.size(); ++i) {
       if (!extents.contains(output[i]))

@@ -104,7 +104,8 @@ LazyTensor norm_of(const char* op, const LazyTensor& x, double ord, bool keepdim
   if (!by_values && !by_columns && !std::isinf(ord))
     throw ValueError(fmt::format(
         "{}: ord is {}, not one of \"fro\", \"nuc\", 1, -1, 2, -2, infinity and -infinity", op, ord));
-  if (x.shape(-2) == 0 || x.shape(-1) == 0)
+  // Sums of nothing are 0, and of no sums is none the largest.
+  if ((by_columns || by_values ? x.shape(-1) : 1) == 0 || (by_columns ? 1 : x.shape(-2)) == 0)
     throw ShapeError(
         fmt::format("{}: an empty matrix has no norm of ord {} (shape {})", op, ord, x.shape().to_string()));
   if (by_values) {

@@ -20,6 +20,7 @@
 #include "ops/core/views.h"
 #include "ops/elementwise/power.h"
 #include "ops/elementwise/root_without_kink.h"
+#include "ops/elementwise/sign.h"
 #include "ops/linalg/matmul.h"
 #include "ops/reduce/extrema.h"
 #include "ops/shape/diagonals.h"
@@ -32,6 +33,26 @@ void check_matrix(const char* op, const LazyTensor& x) {
   if (x.rank() < 2)
     throw ShapeError(
         fmt::format("{}: {} has no matrices; it wants two axes or more", op, x.shape().to_string()));
+}
+
+std::vector<int> axes_of(const Dims& along) { return {along.begin(), along.end()}; }
+
+/// (sum of size^ord)^(1/ord) of sizes that are not negative, with the axes kept. They are divided by the one
+/// that counts for most, so that no power of all of them overflows or vanishes.
+LazyTensor power_norm(const LazyTensor& size, const Axes& axes, double ord) {
+  const LazyTensor extreme = stop_gradient(ord > 0 ? amax(size, axes, true) : amin(size, axes, true));
+  const LazyTensor scales = logical_and(isfinite(extreme), extreme > 0);
+  const LazyTensor scale = where(scales, extreme, ones_like(extreme));
+  // The slope of size^ord at 0 may be infinite, and that of |y| is 0: their product is taken for 0.
+  const LazyTensor zero = equal(size, 0.0);
+  const LazyTensor of_zero = full_like(size, ord > 0 ? 0.0 : std::numeric_limits<double>::infinity());
+  const LazyTensor powers = where(zero, of_zero, pow(where(zero, ones_like(size), size / scale), ord));
+  const LazyTensor total = sum(powers, axes, true);
+  const LazyTensor norm =
+      ops::root_without_kink(total, [&](const LazyTensor& t) { return pow(t, 1 / ord); }) * scale;
+  // All of them are infinite where powers of a negative order are 0.
+  return ord > 0 ? norm
+                 : where(equal(total, 0.0), full_like(norm, std::numeric_limits<double>::infinity()), norm);
 }
 
 }  // namespace
@@ -165,13 +186,9 @@ LazyTensor vector_norm(const LazyTensor& x, const Axes& axes, double ord, bool k
     norm =
         ops::root_without_kink(sum(square(y), axes, keepdims), [](const LazyTensor& t) { return sqrt(t); });
   } else {
-    // The slope of |y|^ord at 0 may be infinite, and that of |y| is 0: their product is taken for 0.
-    const LazyTensor size = abs(y);
-    const LazyTensor zero = equal(size, 0.0);
-    const LazyTensor of_zero = full_like(size, ord > 0 ? 0.0 : std::numeric_limits<double>::infinity());
-    const LazyTensor powers = where(zero, of_zero, pow(where(zero, ones_like(size), size), ord));
-    norm = ops::root_without_kink(sum(powers, axes, keepdims),
-                                  [&](const LazyTensor& t) { return pow(t, 1 / ord); });
+    norm = none ? sum(y, axes, keepdims) : power_norm(abs(y), axes, ord);
+    if (none && ord < 0) norm = full_like(norm, std::numeric_limits<double>::infinity());
+    if (!none && !keepdims) norm = squeeze(norm, axes_of(along));
   }
   return astype(norm, x.dtype());
 }

@@ -15,7 +15,7 @@ namespace caldera {
 // integers wrap.
 
 /// Einstein's summation convention, as in NumPy: "ij,jk->ik". Labels are letters; "..." stands for axes that
-/// broadcast; a label repeated in one operand takes the diagonal; without "->" the labels that appear once,
+/// broadcast, and are summed over where the result has none; a label repeated in one operand takes the diagonal; without "->" the labels that appear once,
 /// in alphabetical order, remain. Each operand is contracted with the result of those before it by one matrix
 /// product. Throws ValueError for what is no equation, ShapeError where extents do not fit.
 LazyTensor einsum(std::string_view equation, const std::vector<LazyTensor>& operands);
@@ -40,7 +40,8 @@ LazyTensor trace(const LazyTensor& x, std::int64_t offset = 0);
 LazyTensor trace(const LazyTensor& x, std::int64_t offset, DType dtype);
 
 /// (sum |x|^ord)^(1/ord) over the axes. ord: infinity is the largest |x|, -infinity the smallest, 0 counts
-/// what is not 0. The gradient at 0 is 0. ShapeError for the largest or smallest of no elements.
+/// what is not 0. The gradient at 0 is 0. Powers other than 2 neither overflow nor vanish where the
+/// norm does not. ShapeError for the largest or smallest of no elements.
 LazyTensor vector_norm(const LazyTensor& x, const Axes& axes = {}, double ord = 2, bool keepdims = false);
 
 }  // namespace caldera

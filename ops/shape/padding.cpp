@@ -28,10 +28,6 @@ LazyTensor continued(const char* op, const LazyTensor& x, const Margins& low, co
     const std::int64_t before = low[static_cast<std::size_t>(axis)],
                        behind = high[static_cast<std::size_t>(axis)], limit = widest(x.shape(axis));
     for (const std::int64_t margin : {before, behind}) {
-      if (margin < 0)
-        throw ShapeError(
-            fmt::format("{}: margin {} of axis {} of shape {} is negative; use slice to remove elements", op,
-                        margin, axis, x.shape().to_string()));
       if (margin > limit)
         throw ShapeError(fmt::format("{}: margin {} of axis {} of shape {} is more than {}", op, margin, axis,
                                      x.shape().to_string(), limit));
@@ -41,6 +37,14 @@ LazyTensor continued(const char* op, const LazyTensor& x, const Margins& low, co
     parts.push_back(y);
     if (behind > 0) parts.push_back(part(y, axis, 0, behind));
     y = concatenate(parts, axis);
+    const std::int64_t extent = y.shape(axis),
+                       first = std::max<std::int64_t>(-std::max(before, -extent - 1), 0),
+                       stop = extent + std::min<std::int64_t>(std::max(behind, -extent - 1), 0);
+    if (stop < first)
+      throw ShapeError(
+          fmt::format("{}: margins {} and {} take more than the {} elements along axis {} of shape {}", op,
+                      before, behind, extent, axis, x.shape().to_string()));
+    if (before < 0 || behind < 0) y = slice(y, axis, first, stop);
   }
   return y;
 }

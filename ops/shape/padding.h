@@ -12,7 +12,8 @@ namespace caldera {
 enum class PadMode { constant, reflect, replicate, circular };
 
 /// x with margins of `low` elements before and `high` behind it, one of each for every axis, which continue
-/// it by the mode. `value` is that of constant margins.
+/// it by the mode. `value` is that of constant margins. Negative margins take elements away, once the others
+/// are there; ShapeError where they take more than there are.
 LazyTensor pad(const LazyTensor& x, const std::vector<std::int64_t>& low,
                const std::vector<std::int64_t>& high, PadMode mode, FillValue value = 0);
 /// The elements mirrored at the first and the last, which are not repeated: 3 2 (1 2 3) 2 1. Margins are

@@ -153,6 +153,7 @@ LazyTensor diff(const LazyTensor& x, std::int64_t n, int axis, const LazyTensor&
                                    x.shape().to_string(), axis));
     parts.push_back(part);
   }
+  if (n == 0) return x;
   LazyTensor y = concatenate(parts, at);
   for (std::int64_t i = 0; i < n && y.shape(at) > 0; ++i) {
     const LazyTensor later = slice(y, at, 1, std::nullopt), earlier = slice(y, at, 0, y.shape(at) - 1);

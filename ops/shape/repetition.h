@@ -21,7 +21,7 @@ LazyTensor repeat(const LazyTensor& x, const std::vector<std::int64_t>& counts, 
 /// elements (Tensor.unfold of PyTorch). ShapeError if not even one fits.
 LazyTensor unfold(const LazyTensor& x, int axis, std::int64_t size, std::int64_t step = 1);
 /// Differences of neighbours along an axis, `n` times over, with `prepend` before and `append` behind x if
-/// given; of booleans whether they differ.
+/// given; of booleans whether they differ. x itself where n is 0, as in NumPy.
 LazyTensor diff(const LazyTensor& x, std::int64_t n = 1, int axis = -1, const LazyTensor& prepend = {},
                 const LazyTensor& append = {});
 

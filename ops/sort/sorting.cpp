@@ -134,6 +134,7 @@ LazyTensor argsort(const LazyTensor& x, int axis, bool descending) {
 }
 
 TopK topk(const LazyTensor& x, std::int64_t k, int axis, bool largest) {
+  if (x.rank() == 0 && (axis == 0 || axis == -1) && k == 1) return {x, no_positions(Shape{}, x.device())};
   ops::check_domain("topk", ScalarDomain::numeric, x.dtype());
   const Rows rows(x, axis, "topk");
   if (k < 0 || k > rows.length()) {

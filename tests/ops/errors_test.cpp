@@ -177,7 +177,7 @@ const Row kRows[] = {
        pad(of({2, 3}), {1}, {1});
      },
      {"pad", "(2, 3)"}},
-    {"pad by less than nothing", Kind::shape, [] { pad(of({3}), {-1}, {0}); }, {"pad", "(3,)"}},
+    {"pad by less than all", Kind::shape, [] { pad(of({3}), {-4}, {0}); }, {"pad", "(3,)"}},
     {"concatenate of nothing", Kind::shape, [] { concatenate({}); }, {"concatenate"}},
     {"concatenate",
      Kind::shape,
