@@ -15,9 +15,10 @@ namespace caldera {
 // integers wrap.
 
 /// Einstein's summation convention, as in NumPy: "ij,jk->ik". Labels are letters; "..." stands for axes that
-/// broadcast, and are summed over where the result has none; a label repeated in one operand takes the diagonal; without "->" the labels that appear once,
-/// in alphabetical order, remain. Each operand is contracted with the result of those before it by one matrix
-/// product. Throws ValueError for what is no equation, ShapeError where extents do not fit.
+/// broadcast, and are summed over where the result has none; a label repeated in one operand takes the
+/// diagonal; without "->" the labels that appear once, in alphabetical order, remain. Each operand is
+/// contracted with the result of those before it by one matrix product. Throws ValueError for what is no
+/// equation, ShapeError where extents do not fit.
 LazyTensor einsum(std::string_view equation, const std::vector<LazyTensor>& operands);
 
 /// Sums products over the last `axes` axes of a and the first of b.
