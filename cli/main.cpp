@@ -71,15 +71,24 @@ int fail(int code, const std::string& who, const std::string& message) {
     fmt::print(stderr, "{}: {}\n", who, one_line(message));
     return code;
   }
-  // What is wrong everywhere rank 0 says, and ends the others meanwhile.
   const int rank = distributed::launched_rank();
-  if (rank > 0 && distributed::is_started())
-    std::this_thread::sleep_for(std::chrono::milliseconds(700 + 20 * std::min(rank, 50)));
-  if (rank == 0 || distributed::is_started())
+  const auto say = [&] {
     fmt::print(stderr, "{}: rank {}: {}\n", who, rank, one_line(message));
-  std::fflush(stderr);
-  if (distributed::is_started()) distributed::end_all(code);
-  return code;
+    std::fflush(stderr);
+  };
+  if (rank == 0) say();
+  // The others may wait for this one to start MPI, and hear of its end only from there.
+  constexpr double kForOthers = 5;
+  try {
+    if (!distributed::is_started()) distributed::init({.timeout = kForOthers});
+  } catch (const std::exception&) {  // it has something to say already
+  }
+  // What is wrong everywhere rank 0 says, and ends the others meanwhile.
+  if (rank > 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(700 + 20 * std::min(rank, 50)));
+    say();
+  }
+  distributed::end_all(code);
 }
 
 int execute(Command& command) {

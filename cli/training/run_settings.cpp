@@ -8,6 +8,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "cli/arguments/version.h"
+
 namespace caldera::cli {
 namespace {
 
@@ -20,6 +22,12 @@ constexpr std::array<std::string_view, 15> kBeside{
     "checkpoint",   "serve-report", "sample-prompt", "sample-tokens", "out",
     "report",       "tensorboard",  "log",           "save-every",    "keep",
     "memory-limit", "val-batches",  "val-every",     "patience",      "best"};
+
+// They say where a process finds and writes things, and what it computes with.
+constexpr std::array<std::string_view, 17> kOfOneMachine{
+    "model",         "data",         "reference-model", "teacher", "out",          "report",
+    "tensorboard",   "log",          "device",          "threads", "memory-limit", "sample-prompt",
+    "sample-tokens", "serve-report", "checkpoint",      "keep",    "timeout"};
 
 bool is_in(std::string_view name, std::span<const std::string_view> names) {
   return std::ranges::find(names, name) != names.end();
@@ -85,6 +93,14 @@ std::vector<std::string> changed_settings(const fs::path& before, const std::vec
   for (const Setting& setting : old)
     if (std::ranges::find(now, setting.name, &Setting::name) == now.end()) compare(setting.name);
   return changes;
+}
+
+std::vector<std::string> common_settings(const std::vector<Setting>& settings) {
+  std::vector<std::string> lines{fmt::format("version={}", kVersion)};
+  for (const Setting& setting : settings)
+    if (!is_in(setting.name, kOfOneMachine))
+      lines.push_back(fmt::format("{}={}", setting.name, setting.text()));
+  return lines;
 }
 
 }  // namespace caldera::cli

@@ -28,4 +28,8 @@ std::vector<Setting> settings_of(const Arguments& args);
 std::vector<std::string> changed_settings(const std::filesystem::path& before,
                                           const std::vector<Setting>& now);
 
+/// Returns a line "name=value" for each setting that all processes of a run must have alike, and the version
+/// of the program: paths and devices may be a machine's own.
+std::vector<std::string> common_settings(const std::vector<Setting>& settings);
+
 }  // namespace caldera::cli

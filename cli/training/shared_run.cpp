@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <memory>
@@ -11,10 +12,45 @@
 
 #include "cli/arguments/domains.h"
 #include "cli/arguments/usage_error.h"
+#include "cli/training/run_settings.h"
 #include "engine/distributed/distributed.h"
 #include "lm/models/sharded_base.h"
 
 namespace caldera::cli {
+
+namespace {
+
+/// Throws UsageError, on all ranks the same, for a setting that another rank has otherwise than rank 0.
+void require_same_settings(const distributed::Group& group, const std::vector<Setting>& settings) {
+  std::string own;
+  for (const std::string& line : common_settings(settings)) own += line + '\0';
+  std::vector<std::vector<std::string>> all;
+  for (const std::vector<std::byte>& given : group.ranks().gather(std::as_bytes(std::span(own)))) {
+    std::vector<std::string>& lines = all.emplace_back();
+    const std::string_view text(reinterpret_cast<const char*>(given.data()), given.size());
+    for (std::size_t at = 0, end = 0; (end = text.find('\0', at)) != std::string_view::npos; at = end + 1)
+      lines.emplace_back(text.substr(at, end - at));
+  }
+  const auto missing = [](const std::vector<std::string>& lines, const std::vector<std::string>& among) {
+    for (const std::string& line : lines)
+      if (std::ranges::find(among, line) == among.end()) return line;
+    return std::string();
+  };
+  for (std::size_t rank = 1; rank < all.size(); ++rank) {
+    if (all[rank] == all[0]) continue;
+    const std::string its = missing(all[rank], all[0]), first = missing(all[0], all[rank]);
+    const auto shown = [](const std::string& line) {
+      return line.empty() ? std::string("no such setting") : line;
+    };
+    throw UsageError(
+        fmt::format("rank {} runs with other settings than rank 0 ({}, not {}): start all processes of a run "
+                    "with the same "
+                    "program and flags",
+                    rank, shown(its), shown(first)));
+  }
+}
+
+}  // namespace
 
 void SharingFlags::declare(Arguments& args) {
   args.option("--reduction", reduction,
@@ -92,6 +128,7 @@ void SharingFlags::apply(TrainOptions& options, std::vector<Setting>& settings) 
                      .top_share = top_gradients};
   const distributed::Group group = distributed::init({.timeout = timeout});
   if (group.size() == 1) return;
+  require_same_settings(group, settings);
   options.ranks = std::make_shared<distributed::Communicator>(group.ranks());
   if (options.grad_accumulation >= group.size()) return;
   const std::int64_t rows = options.batch_size * options.grad_accumulation;

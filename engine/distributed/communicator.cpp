@@ -16,6 +16,8 @@ constexpr int kMessageTag = 2;
 constexpr int kHeaderTag = 3;
 /// Bytes of one rank that go in one message: counts of MPI are of 32 bits, and buffers stay small.
 constexpr std::int64_t kPieceBytes = std::int64_t{16} << 20;
+/// Those of each of `size` ranks where one message has a part of all: whole elements of any type.
+constexpr std::int64_t share_of_piece(int size) { return kPieceBytes / size / 16 * 16 + 16; }
 /// Bytes of a rank up to which each sends all it has to all: one message in place of two.
 constexpr std::int64_t kSmallBytes = std::int64_t{16} << 10;
 
@@ -47,21 +49,21 @@ void reduce_piece(MessageRun& run, Combine combine, DType type, std::byte* data,
   const auto bytes = static_cast<std::int64_t>(size_of(type));
   if (elements * bytes <= kSmallBytes) {
     const Parts parts = Parts::equal(size, elements * bytes);
-    std::vector<std::byte> all(count(elements * bytes * size));
-    run.wait(mpi.gather_all(id, data, all.data(), parts.counts.data(), parts.places.data()));
-    combine_rows(combine, type, all.data(), size, elements);
-    std::memcpy(data, all.data(), count(elements * bytes));
+    std::byte* const all = run.memory(0, elements * bytes * size);
+    run.wait(mpi.gather_all(id, data, all, parts.counts.data(), parts.places.data()));
+    combine_rows(combine, type, all, size, elements);
+    std::memcpy(data, all, count(elements * bytes));
     return;
   }
   Parts shares;
   for (int r = 0; r < size; ++r) shares.add((elements * (r + 1) / size - elements * r / size) * bytes);
   const std::int64_t own = shares.counts[count(rank)];
   const Parts from = Parts::equal(size, own);
-  std::vector<std::byte> rows(count(own * size));
-  run.wait(mpi.exchange_all(id, data, shares.counts.data(), shares.places.data(), rows.data(),
-                            from.counts.data(), from.places.data()));
-  combine_rows(combine, type, rows.data(), size, own / bytes);
-  run.wait(mpi.gather_all(id, rows.data(), data, shares.counts.data(), shares.places.data()));
+  std::byte* const rows = run.memory(0, own * size);
+  run.wait(mpi.exchange_all(id, data, shares.counts.data(), shares.places.data(), rows, from.counts.data(),
+                            from.places.data()));
+  combine_rows(combine, type, rows, size, own / bytes);
+  run.wait(mpi.gather_all(id, rows, data, shares.counts.data(), shares.places.data()));
 }
 
 /// The type of MPI for an element; nothing for those that it lacks.
@@ -99,10 +101,15 @@ void reduce_piece_fast(MessageRun& run, Combine combine, DType type, std::byte* 
                                   static_cast<CalderaMpiType>(of), op));
   };
   if (const int of = mpi_type_of(type); of >= 0) {
-    const std::vector<std::byte> own(data, data + elements * static_cast<std::int64_t>(size_of(type)));
-    return reduce(own.data(), data, of);
+    const auto bytes = elements * static_cast<std::int64_t>(size_of(type));
+    std::byte* const own = run.memory(0, bytes);
+    std::memcpy(own, data, count(bytes));
+    return reduce(own, data, of);
   }
-  std::vector<float> own(count(elements)), all(count(elements));
+  const auto floats = [&](std::size_t which) {
+    return std::span(reinterpret_cast<float*>(run.memory(which, elements * 4)), count(elements));
+  };
+  const std::span<float> own = floats(0), all = floats(1);
   dispatch<is_floating>(type, [&]<class T>() {
     const auto* typed = reinterpret_cast<const T*>(data);
     for (std::size_t i = 0; i < own.size(); ++i) own[i] = static_cast<float>(to_number(typed[i]));
@@ -154,21 +161,18 @@ Communicator::Done Communicator::reduce_scatter(DType type, const void* from, vo
   return post(fmt::format("reduce_scatter of {} {}", elements * size(), name(type)), [=](MessageRun& run) {
     const auto bytes = static_cast<std::int64_t>(size_of(type));
     const int size = run.ranks().size;
-    std::vector<std::byte> packed, rows;
-    in_pieces(
-        elements * bytes, kPieceBytes / size / 16 * 16 + 16, [&](std::int64_t first, std::int64_t piece) {
-          packed.resize(count(piece * size));
-          rows.resize(count(piece * size));
-          for (int r = 0; r < size; ++r)
-            std::memcpy(packed.data() + r * piece,
-                        static_cast<const std::byte*>(from) + r * elements * bytes + first, count(piece));
-          const Parts parts = Parts::equal(size, piece);
-          run.wait(run.mpi().exchange_all(run.ranks().id, packed.data(), parts.counts.data(),
-                                          parts.places.data(), rows.data(), parts.counts.data(),
-                                          parts.places.data()));
-          combine_rows(Combine::sum, type, rows.data(), size, piece / bytes);
-          std::memcpy(static_cast<std::byte*>(to) + first, rows.data(), count(piece));
-        });
+    in_pieces(elements * bytes, share_of_piece(size), [&](std::int64_t first, std::int64_t piece) {
+      std::byte* const packed = run.memory(0, piece * size);
+      std::byte* const rows = run.memory(1, piece * size);
+      for (int r = 0; r < size; ++r)
+        std::memcpy(packed + r * piece, static_cast<const std::byte*>(from) + r * elements * bytes + first,
+                    count(piece));
+      const Parts parts = Parts::equal(size, piece);
+      run.wait(run.mpi().exchange_all(run.ranks().id, packed, parts.counts.data(), parts.places.data(), rows,
+                                      parts.counts.data(), parts.places.data()));
+      combine_rows(Combine::sum, type, rows, size, piece / bytes);
+      std::memcpy(static_cast<std::byte*>(to) + first, rows, count(piece));
+    });
   });
 }
 
@@ -176,14 +180,13 @@ Communicator::Done Communicator::all_gather(const std::string& what, const void*
                                             std::int64_t bytes) {
   return post(what, [=](MessageRun& run) {
     const int size = run.ranks().size;
-    std::vector<std::byte> rows;
-    in_pieces(bytes, kPieceBytes, [&](std::int64_t first, std::int64_t piece) {
+    in_pieces(bytes, share_of_piece(size), [&](std::int64_t first, std::int64_t piece) {
       const Parts parts = Parts::equal(size, piece);
-      rows.resize(count(piece * size));
-      run.wait(run.mpi().gather_all(run.ranks().id, static_cast<const std::byte*>(from) + first, rows.data(),
+      std::byte* const rows = run.memory(0, piece * size);
+      run.wait(run.mpi().gather_all(run.ranks().id, static_cast<const std::byte*>(from) + first, rows,
                                     parts.counts.data(), parts.places.data()));
       for (int r = 0; r < size; ++r)
-        std::memcpy(static_cast<std::byte*>(to) + r * bytes + first, rows.data() + r * piece, count(piece));
+        std::memcpy(static_cast<std::byte*>(to) + r * bytes + first, rows + r * piece, count(piece));
     });
   });
 }
@@ -249,24 +252,28 @@ void Communicator::barrier() {
 
 std::vector<std::vector<std::byte>> Communicator::gather(std::span<const std::byte> own) {
   if (size() == 1) return {std::vector(own.begin(), own.end())};
-  std::vector<std::int64_t> sizes(count(size()));
-  const auto bytes = static_cast<std::int64_t>(own.size());
   std::vector<std::vector<std::byte>> all(count(size()));
   post("gather", [&](MessageRun& run) {
-    const Parts lengths = Parts::equal(run.ranks().size, sizeof(std::int64_t));
-    run.wait(run.mpi().gather_all(run.ranks().id, &bytes, sizes.data(), lengths.counts.data(),
+    const auto bytes = static_cast<std::int64_t>(own.size());
+    std::byte* const given = run.memory(0, std::max<std::int64_t>(bytes, sizeof bytes));
+    std::byte* const lengths_of_all = run.memory(1, std::int64_t{sizeof bytes} * size());
+    const Parts lengths = Parts::equal(run.ranks().size, sizeof bytes);
+    std::memcpy(given, &bytes, sizeof bytes);
+    run.wait(run.mpi().gather_all(run.ranks().id, given, lengths_of_all, lengths.counts.data(),
                                   lengths.places.data()));
+    std::vector<std::int64_t> sizes(count(size()));
+    std::memcpy(sizes.data(), lengths_of_all, sizes.size() * sizeof bytes);
     Parts parts;
     std::int64_t total = 0;
     for (const std::int64_t length : sizes) {
       parts.add(length);
       total += length;
     }
-    std::vector<std::byte> rows(count(total));
-    run.wait(run.mpi().gather_all(run.ranks().id, own.data(), rows.data(), parts.counts.data(),
-                                  parts.places.data()));
+    std::byte* const rows = run.memory(1, total);
+    if (!own.empty()) std::memcpy(given, own.data(), own.size());
+    run.wait(run.mpi().gather_all(run.ranks().id, given, rows, parts.counts.data(), parts.places.data()));
     for (std::size_t r = 0; r < all.size(); ++r)
-      all[r].assign(rows.begin() + parts.places[r], rows.begin() + parts.places[r] + parts.counts[r]);
+      all[r].assign(rows + parts.places[r], rows + parts.places[r] + parts.counts[r]);
   })->wait();
   return all;
 }

@@ -22,7 +22,7 @@ namespace caldera::distributed {
 
 struct InitOptions {
   /// Seconds that an operation waits for the other ranks before it throws an Error that names the one that
-  /// does not come; 0: for ever.
+  /// does not come, and that MPI may take to start; 0: for ever.
   double timeout = 0;
 };
 

@@ -27,12 +27,15 @@ class PendingMessage final : public PendingExchange {
     if (done == nullptr) return;
     try {
       done->wait();
-    } catch (...) {  // the caller has its error
+    } catch (...) {  // the caller has its error; MPI may still use the memory
+      (void)input.release();
+      (void)result.release();
     }
   }
 
   std::span<const std::byte> finish() override {
-    std::exchange(done, nullptr)->wait();
+    done->wait();
+    done = nullptr;
     if (leaves_zero) std::memset(input.get(), 0, result_bytes_);
     return {result != nullptr ? result.get() : input.get(), result_bytes_};
   }

@@ -53,11 +53,21 @@ MessageRun::MessageRun(MessageThread& thread, RankSet& ranks, const OperationNam
 }
 
 MessageRun::~MessageRun() {
-  // After an error both may be open: MPI is about to be ended.
-  if (sent_ >= 0 || received_ >= 0) {
-    (void)own_.release();
-    (void)of_previous_.release();
+  if (is_complete_) return;
+  // Requests are open after an error, and MPI is about to be ended.
+  (void)own_.release();
+  (void)of_previous_.release();
+  for (Memory& memory : memory_) (void)memory.data.release();
+}
+
+std::byte* MessageRun::memory(std::size_t which, std::int64_t bytes) {
+  if (memory_.size() <= which) memory_.resize(which + 1);
+  Memory& memory = memory_[which];
+  if (memory.data == nullptr || memory.bytes < bytes) {
+    memory.data.reset(new std::byte[static_cast<std::size_t>(std::max<std::int64_t>(1, bytes))]);
+    memory.bytes = bytes;
   }
+  return memory.data.get();
 }
 
 const CalderaMpi& MessageRun::mpi() const { return thread_.mpi(); }
@@ -92,6 +102,19 @@ void MessageRun::look_at_neighbour() {
       own_->number, ranks_.rank, name_, of_previous_->number, previous(), of_previous_->text.data()));
 }
 
+/// Where ranks run different operations, those may break one another before what they are is known.
+void MessageRun::fail() {
+  constexpr std::chrono::seconds kForOthers{2};
+  const std::string problem = mpi().error();
+  const Clock::time_point begin = Clock::now();
+  Backoff backoff;
+  while (thread_.ending_ < 0 && Clock::now() - begin < kForOthers) {
+    look_at_neighbour();
+    backoff.pause();
+  }
+  throw Error(fmt::format("rank {}: {} failed: {}", ranks_.rank, name_, problem));
+}
+
 /// The rank behind the one that stalls knows who it is; the others give it time to say so.
 void MessageRun::check_time() const {
   constexpr double kForOthers = 2;
@@ -108,11 +131,11 @@ void MessageRun::check_time() const {
 }
 
 void MessageRun::wait(int request) {
-  if (request < 0) throw Error(fmt::format("rank {}: {} failed: {}", ranks_.rank, name_, mpi().error()));
+  if (request < 0) fail();
   Backoff backoff;
   while (true) {
     const int done = mpi().test(request);
-    if (done < 0) throw Error(fmt::format("rank {}: {} failed: {}", ranks_.rank, name_, mpi().error()));
+    if (done < 0) fail();
     look_at_neighbour();
     thread_.look_at_pairs();
     if (done > 0) return;
@@ -126,11 +149,12 @@ void MessageRun::finish() {
   Backoff backoff;
   while (sent_ >= 0 || received_ >= 0) {
     look_at_neighbour();
-    if (sent_ < 0 && received_ < 0) return;
+    if (sent_ < 0 && received_ < 0) break;
     if (thread_.ending_ >= 0) throw Error("the messages were ended");
     check_time();
     backoff.pause();
   }
+  is_complete_ = true;
 }
 
 // ---- the thread ----
@@ -152,6 +176,17 @@ void Completion::wait() {
   if (error_) std::rethrow_exception(error_);
 }
 
+bool Completion::wait_for(double seconds) {
+  std::unique_lock lock(mutex_);
+  const auto is_done = [&] { return is_done_; };
+  if (seconds > 0)
+    changed_.wait_for(lock, std::chrono::duration<double>(seconds), is_done);
+  else
+    changed_.wait(lock, is_done);
+  if (is_done_ && error_) std::rethrow_exception(error_);
+  return is_done_;
+}
+
 void Completion::set(std::exception_ptr error) {
   {
     const std::scoped_lock lock(mutex_);
@@ -168,25 +203,25 @@ MessageThread::MessageThread(const CalderaMpi& mpi) : mpi_(mpi) {
   pthread_sigmask(SIG_SETMASK, &all, &before);
   thread_ = std::thread([this] { run(); });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  bool is_started = false;
-  std::string problem;
-  call([&] {
-    is_started = mpi_.start(&place_) == 0;
-    if (is_started)
-      name_ = mpi_.name();
-    else
-      problem = mpi_.error();
-  });
-  if (!is_started) {
-    {
-      const std::scoped_lock lock(mutex_);
-      stopping_ = true;
-    }
-    changed_.notify_all();
-    thread_.join();
-    throw Error("MPI does not start: " + problem);
-  }
+}
+
+bool MessageThread::start(double seconds) {
+  const std::shared_ptr<Completion> begun =
+      push({.ranks = nullptr,
+            .name = {},
+            .work = {},
+            .plain =
+                [this] {
+                  if (mpi_.start(&place_) != 0)
+                    throw Error(fmt::format("MPI does not start: {}", mpi_.error()));
+                  name_ = mpi_.name();
+                  is_started_ = true;
+                },
+            .pair = {},
+            .done = nullptr});
+  if (!begun->wait_for(seconds)) return false;
   *all_ = {.id = 0, .rank = place_.rank, .size = place_.size};
+  return true;
 }
 
 MessageThread::~MessageThread() { finish(); }
@@ -203,7 +238,7 @@ void MessageThread::finish() {
         look_at_pairs();
         backoff.pause();
       }
-      if (!failed_) mpi_.finish();
+      if (is_started_ && !failed_) mpi_.finish();
     });
   } catch (...) {  // nobody is left to hear of it
   }

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <exception>
@@ -49,6 +50,9 @@ class MessageRun {
 
   const CalderaMpi& mpi() const;
   const RankSet& ranks() const { return ranks_; }
+  /// Returns memory number `which`, not set, that lives as long as MPI may use it: for ever, where the
+  /// operation failed; else until it is asked for again, or the end.
+  std::byte* memory(std::size_t which, std::int64_t bytes);
   /// Waits for a request, asleep. Throws Error where it failed, took too long, or the rank before this one is
   /// about to run another operation.
   void wait(int request);
@@ -60,6 +64,7 @@ class MessageRun {
 
   void announce();
   void look_at_neighbour();
+  [[noreturn]] void fail();
   void check_time() const;
   int next() const { return (ranks_.rank + 1) % ranks_.size; }
   int previous() const { return (ranks_.rank + ranks_.size - 1) % ranks_.size; }
@@ -70,7 +75,13 @@ class MessageRun {
   Clock::time_point begin_ = Clock::now();
   struct Announcement;
   std::unique_ptr<Announcement> own_, of_previous_;
+  struct Memory {
+    std::unique_ptr<std::byte[]> data;
+    std::int64_t bytes = 0;
+  };
+  std::vector<Memory> memory_;
   int sent_ = -1, received_ = -1;
+  bool is_complete_ = false;
 };
 
 /// The end of an operation, for who asked for it.
@@ -78,6 +89,8 @@ class Completion {
  public:
   /// Returns once it is done. Throws what went wrong.
   void wait();
+  /// Waits for so many seconds at most; 0: as long as it takes. Returns whether it is done.
+  bool wait_for(double seconds);
   /// Counts the nanoseconds that all waits of the process took.
   static std::int64_t nanoseconds_waited();
 
@@ -95,8 +108,11 @@ class MessageThread {
  public:
   using Work = std::function<void(MessageRun& run)>;
 
-  /// Starts MPI. Throws Error where that fails.
   explicit MessageThread(const CalderaMpi& mpi);
+  /// Starts MPI, before anything else. Throws Error where that fails. Returns false where other ranks have
+  /// not come to it after so many seconds (0: they may take any time): the thread is within MPI then, and
+  /// this must never be destroyed.
+  bool start(double seconds);
   ~MessageThread();
   /// Finishes what was asked for, and MPI: what is asked for later fails. Called once, or by the destructor.
   void finish();
@@ -156,6 +172,7 @@ class MessageThread {
   std::condition_variable changed_;
   std::deque<Task> tasks_;
   std::vector<OpenPair> pairs_;  // the thread's own
+  bool is_started_ = false;      // the thread's own
   bool stopping_ = false;
   bool is_finished_ = false;
   std::thread thread_;

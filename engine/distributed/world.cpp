@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <mutex>
+#include <string>
 
 #include "engine/base/error.h"
 #include "engine/distributed/distributed.h"
@@ -15,6 +16,7 @@ namespace {
 struct World {
   std::mutex mutex;
   bool is_finished = false;
+  std::string problem;  // with which MPI did not start
   std::shared_ptr<MessageThread> thread;
   std::shared_ptr<Communicator> ranks;
 };
@@ -32,7 +34,18 @@ std::shared_ptr<Communicator> started(const InitOptions* options) {
     if (launch.size == 1 || w.is_finished) {
       w.ranks = std::make_shared<Communicator>();
     } else {
-      w.thread = std::make_shared<MessageThread>(open_mpi(launch.mpi));
+      if (!w.problem.empty()) throw Error(w.problem);
+      const double limit = options != nullptr ? options->timeout : 0;
+      auto thread = std::make_unique<MessageThread>(open_mpi(launch.mpi));
+      if (!thread->start(limit)) {
+        (void)thread.release();  // it is within MPI
+        w.problem = fmt::format(
+            "{} processes were started, and not all of them started MPI within {:g} s: all must run the same "
+            "program; one of them may have ended",
+            launch.size, limit);
+        throw Error(w.problem);
+      }
+      w.thread = std::move(thread);
       if (w.thread->place().size != launch.size)
         throw Error(
             fmt::format("{} processes were started, but {} sees {}: start them with its own mpirun, or "

@@ -28,7 +28,7 @@ class PendingExchange {
 /// Thread-safety: begin() is called by one thread at a time.
 class HostExchange {
  public:
-  HostExchange() : number_(made_.fetch_add(1, std::memory_order_relaxed)) {}
+  HostExchange() : number_(next_number()) {}
   virtual ~HostExchange() = default;
   HostExchange(const HostExchange&) = delete;
   HostExchange& operator=(const HostExchange&) = delete;
@@ -53,8 +53,12 @@ class HostExchange {
   virtual void start(PendingExchange& pending) const = 0;
 
  private:
-  static inline std::atomic<std::uint64_t> made_{0};
-  std::uint64_t number_;
+  static std::uint64_t next_number() {
+    static std::atomic<std::uint64_t> made{0};
+    return made.fetch_add(1, std::memory_order_relaxed);
+  }
+
+  std::uint64_t number_ = 0;
 };
 
 }  // namespace caldera

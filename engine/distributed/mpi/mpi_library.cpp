@@ -68,6 +68,9 @@ int start(CalderaMpiPlace* place) {
     return -1;
   }
   MPI_Comm all = MPI_COMM_NULL, local = MPI_COMM_NULL;
+  // Errors of requests are those of the world: it would end the process before anybody could say why.
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
   MPI_Comm_dup(MPI_COMM_WORLD, &all);
   MPI_Comm_set_errhandler(all, MPI_ERRORS_RETURN);
   comms.push_back(all);

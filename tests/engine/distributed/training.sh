@@ -186,4 +186,19 @@ if ranks 1 "$@" --data "$work/data" : -n 1 "$@" --data "$work/other" >"$work/std
   fail "ranks with other data trained"
 fi
 [ "$(grep -c "rank 1 has another training set than rank 0" "$work/stderr")" = 1 ] || fail "$(cat "$work/stderr")"
+if ranks 1 "$@" --data "$work/data" : -n 1 "$@" --data "$work/data" --alpha 32 >"$work/stdout" 2>"$work/stderr"; then
+  fail "ranks with other flags trained"
+fi
+[ "$(grep -c "rank 1 runs with other settings than rank 0 (alpha=32, not alpha=16)" "$work/stderr")" = 1 ] ||
+  fail "$(cat "$work/stderr")"
+# What one rank cannot begin with ends the others, which wait for it to start MPI; and so does a program that never does.
+if ranks 1 "$@" --data "$work/data" : -n 1 "$@" --data "$work/data" --rank x >"$work/stdout" 2>"$work/stderr"; then
+  fail "a rank with a wrong flag trained"
+fi
+[ "$(grep -c "rank 1: --rank: 'x' is not a whole number" "$work/stderr")" = 1 ] || fail "$(cat "$work/stderr")"
+if ranks 1 "$@" --data "$work/data" --timeout 1 : -n 1 true >"$work/stdout" 2>"$work/stderr"; then
+  fail "a rank trained with another program"
+fi
+grep -q "rank 0: 2 processes were started, and not all of them started MPI within 1 s" "$work/stderr" ||
+  fail "$(cat "$work/stderr")"
 [ ! -e "$work/no/adapter_model.safetensors" ] || fail "what failed wrote an adapter"
