@@ -112,6 +112,7 @@ class FinetuneCommand : public Command {
   }
 
   void show(const ObjectiveModels& models, const TrainingData& data, const Tokenizer& tokenizer) const {
+    if (distributed::started_rank() > 0) return;
     if (json()) return print_json(describe_dry_run(models, flags_, data, tokenizer));
     print_dry_run(models, flags_, data, tokenizer);
   }

@@ -51,8 +51,8 @@ void Command::add_memory_limit(Arguments& args) {
 
 namespace {
 
-/// Of several processes on a machine each takes a device: of a list (vulkan:0,vulkan:1) that of its number
-/// there, or Vulkan's of that number where no number is given and there are as many.
+/// Of several processes on a machine each takes a device: of a list (vulkan:0,vulkan:1), which has as many,
+/// that of its number there, or Vulkan's of that number where no number is given and there are as many.
 std::string device_of_rank(const std::string& flag) {
   const int rank = distributed::is_started() ? distributed::local_rank() : 0;
   if (flag.find(',') != std::string::npos) {
@@ -62,7 +62,17 @@ std::string device_of_rank(const std::string& flag) {
       listed.push_back(flag.substr(at, end - at));
       at = end + 1;
     }
-    return listed[static_cast<std::size_t>(rank) % listed.size()];
+    const int processes = distributed::is_started() ? distributed::local_size() : 1;
+    if (std::ssize(listed) != processes)
+      throw UsageError(fmt::format(
+          "--device {}: lists {} devices, and {} of the run are on this machine: list as many (one may stand "
+          "there "
+          "several times)",
+          flag, listed.size(), processes == 1 ? "1 process" : fmt::format("{} processes", processes)));
+    const std::string& own = listed[static_cast<std::size_t>(rank)];
+    if (own.empty())
+      throw UsageError(fmt::format("--device {}: device {} of the list has no name", flag, rank + 1));
+    return own;
   }
   if (!distributed::is_started() || (flag != "vulkan" && flag != "auto" && !flag.empty())) return flag;
   std::vector<std::string> cards;

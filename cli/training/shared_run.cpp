@@ -137,8 +137,10 @@ void SharingFlags::apply(TrainOptions& options, std::vector<Setting>& settings) 
         fmt::format("{} processes share a step of {} rows: give a larger --batch-size or "
                     "--grad-accumulation, or start fewer",
                     group.size(), rows));
+  // The step keeps its rows: in as few batches as there are ranks or more.
   options.grad_accumulation = group.size();
-  options.batch_size = (rows + group.size() - 1) / group.size();
+  while (rows % options.grad_accumulation != 0) ++options.grad_accumulation;
+  options.batch_size = rows / options.grad_accumulation;
   for (Setting& setting : settings) {
     if (setting.name == "batch-size") setting.values = {std::to_string(options.batch_size)};
     if (setting.name == "grad-accumulation") setting.values = {std::to_string(options.grad_accumulation)};

@@ -327,7 +327,11 @@ nlohmann::ordered_json run_training(const ObjectiveModels& models, TrainingFlags
   }
   std::optional<TrainState> from;
   if (flags.resumed_state) {
-    from = read_train_state(*flags.resumed_state, model.device());
+    try {
+      from = read_train_state(*flags.resumed_state, model.device());
+    } catch (const FileError& error) {
+      throw FileError(fmt::format("{}; remove that checkpoint to go on from the one before", error.what()));
+    }
     note(fmt::format("going on after step {} of {}", from->step, options.iterations));
     for (const std::string& change : changed_settings(fs::path(flags.out) / kSettingsFile, flags.settings))
       note(fmt::format("note: {}: the run is no longer the one that began", change));

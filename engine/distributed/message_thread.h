@@ -22,12 +22,27 @@ namespace caldera::distributed {
 
 class MessageThread;
 
+/// Ranks that have waited too long: each says to all others that it is there. Lives as long as the
+/// communicator: one that comes late after all answers a call of before.
+struct RollCall {
+  struct Other {
+    int rank = 0;
+    int request = -1;  // of its next word
+    bool is_lost = false;
+    std::unique_ptr<std::uint64_t> word = std::make_unique<std::uint64_t>(0);
+    std::uint64_t heard = 0;  // the operation that it waited for
+  };
+  std::vector<Other> others;
+  std::vector<std::unique_ptr<std::uint64_t>> said;
+};
+
 /// A communicator as the thread knows it.
 struct RankSet {
   int id = 0;  ///< of the library
   int rank = 0;
   int size = 1;
   std::uint64_t operations = 0;  ///< that it has begun
+  RollCall roll_call = {};
 };
 
 /// Says for people what an operation is, "all_sum of 10 float32"; ranks compare it.
@@ -65,7 +80,10 @@ class MessageRun {
   void announce();
   void look_at_neighbour();
   [[noreturn]] void fail();
-  void check_time() const;
+  void check_time();
+  void ask_who_is_there();
+  void listen_to(RollCall::Other& other);
+  std::string silent_ranks();
   int next() const { return (ranks_.rank + 1) % ranks_.size; }
   int previous() const { return (ranks_.rank + ranks_.size - 1) % ranks_.size; }
 
@@ -80,6 +98,7 @@ class MessageRun {
     std::int64_t bytes = 0;
   };
   std::vector<Memory> memory_;
+  bool has_asked_ = false;
   int sent_ = -1, received_ = -1;
   bool is_complete_ = false;
 };

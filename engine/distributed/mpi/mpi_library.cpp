@@ -3,6 +3,7 @@
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <string>
@@ -54,8 +55,11 @@ const char* name() {
     std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> version{};
     int length = 0;
     MPI_Get_library_version(version.data(), &length);
-    const std::string all(version.data(), static_cast<std::size_t>(length));
-    return all.substr(0, all.find_first_of(",\n"));
+    std::string all(version.data(), static_cast<std::size_t>(length));
+    all.resize(std::min(all.size(), all.find_first_of(",\n")));
+    // "MPICH Version:\t4.0.2"
+    if (const std::size_t at = all.find(" Version:\t"); at != std::string::npos) all.replace(at, 10, " ");
+    return all;
   }();
   return kText.c_str();
 }

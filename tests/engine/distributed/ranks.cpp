@@ -1,17 +1,19 @@
 // What several processes do together, as a program for mpirun: tests/engine/distributed/ranks.sh runs it.
 //
-//   caldera_ranks collectives|large|large_all|gradients|weights|messages|vulkan|mismatch|stall|alone
+//   caldera_ranks collectives|large|large_all|gradients|weights|messages|vulkan|mismatch|stall|frozen|alone
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <functional>
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "engine/caldera.h"
@@ -262,7 +264,7 @@ int run(const std::string& what) {
     alone();
     return 0;
   }
-  const Group group = init({.timeout = what == "stall" ? 1.0 : 60.0});
+  const Group group = init({.timeout = what == "stall" || what == "frozen" ? 1.0 : 60.0});
   const std::vector<DType> all(kAllDTypes.begin(), kAllDTypes.end());
   const std::vector<DType> floats{DType::f16, DType::bf16, DType::f32, DType::f64};
   if (what == "collectives") {
@@ -291,6 +293,15 @@ int run(const std::string& what) {
   } else if (what == "stall") {
     if (group.rank() == 1) sleep(30);
     all_sum(LazyTensor::full({4}, 1.0F), group).to_vector<float>();
+  } else if (what == "frozen") {
+    // Rank 1 stops as a whole, within the messages: those behind it have heard that it came.
+    if (group.rank() == 1) {
+      std::thread([] {
+        sleep(1);
+        raise(SIGSTOP);
+      }).detach();
+    }
+    for (;;) all_sum(LazyTensor::full({100'000}, 1.0F), group).to_vector<float>();
   } else {
     throw Error("no such case: " + what);
   }

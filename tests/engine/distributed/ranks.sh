@@ -11,7 +11,7 @@ for what in "$@"; do
   case $what in
     alone) "$program" alone ;;
     mismatch)
-      # Neither a hang nor two errors: one, which names both operations.
+      # No hang: an error that names both operations.
       if ranks 2 "$program" mismatch >"$work/out" 2>"$work/err"; then fail "a mismatch was no error"; fi
       grep -q "ranks differ in what they run: operation 1 of rank .* is all_sum of [45] float32" "$work/err" ||
         fail "a mismatch was not named: $(cat "$work/err")"
@@ -25,6 +25,11 @@ for what in "$@"; do
       grep -q "rank 1 did not come to all_sum of 4 float32 within 1 s" "$work/err" ||
         fail "a rank that stalls was not named: $(cat "$work/err")"
       [ $(($(date +%s) - begin)) -le 10 ] || fail "ending took $(($(date +%s) - begin)) s"
+      ;;
+    frozen)
+      if ranks 3 "$program" frozen >"$work/out" 2>"$work/err"; then fail "a rank that was stopped was no error"; fi
+      grep -q "rank 1 \(did not come to\|came to it and stalled\)" "$work/err" ||
+        fail "a rank that was stopped was not named: $(cat "$work/err")"
       ;;
     *)
       for count in $counts; do

@@ -168,6 +168,16 @@ fi
 # Fewer batches than ranks: the rows of a step are divided, which the run's settings say.
 train 4 divided --grad-accumulation 1 --batch-size 4 --iterations 2
 grep -q "batch-size: 1" "$work/divided/run.yaml" || fail "run.yaml: $(cat "$work/divided/run.yaml")"
+# And never become more: 6 rows are 6 batches of one.
+train 4 divided --grad-accumulation 1 --batch-size 6 --iterations 2 --overwrite
+grep -q "^note: 4 processes share 6 rows a step: --batch-size 1 --grad-accumulation 6$" "$work/stderr" ||
+  fail "rows of a step: $(cat "$work/stderr")"
+# A list of devices has one for each process of the machine.
+for devices in cpu,cpu,cpu 'cpu,'; do
+  if ranks 2 "$CALDERA_BIN" finetune --device "$devices" --model "$work/base" --data "$work/data" --out "$work/no" \
+    --grad-accumulation 2 >"$work/stdout" 2>"$work/stderr"; then fail "--device $devices was taken for 2 processes"; fi
+  grep -q "rank 0: --device $devices: \|rank 1: --device $devices: " "$work/stderr" || fail "$(cat "$work/stderr")"
+done
 
 # What joins the ranks can be measured, for estimates.
 ranks 2 "$CALDERA_BIN" scale --device cpu --config "$work/config.json" --nodes 2,4 --link measured --tflops 1 \
