@@ -1,7 +1,10 @@
 #include "training/trainer/gradient_exchange.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include "engine/base/error.h"
 #include "engine/runtime/runtime.h"
@@ -10,6 +13,8 @@
 #include "ops/core/creation.h"
 #include "ops/core/gather_scatter.h"
 #include "ops/core/ranges.h"
+#include "ops/core/slicing.h"
+#include "ops/core/sum.h"
 #include "ops/core/views.h"
 #include "ops/shape/joining.h"
 #include "ops/sort/sorting.h"
@@ -19,6 +24,7 @@ namespace caldera::detail {
 namespace {
 
 constexpr std::int64_t kRow = 1024;
+constexpr std::string_view kSaved = "kept_of_message.";
 
 LazyTensor padded(const LazyTensor& x, std::int64_t n) {
   if (x.numel() == n) return x;
@@ -45,6 +51,44 @@ GradientExchange::GradientExchange(const std::vector<Parameter>& parameters, con
     kept_.push_back(LazyTensor::zeros({(n + kRow - 1) / kRow * kRow}, DType::f32, like.front().device()));
   }
   eval(kept_);  // leaves from the start, so that the first step has the plan of all later ones
+}
+
+std::map<std::string, LazyTensor> GradientExchange::state() const {
+  std::map<std::string, LazyTensor> state;
+  for (std::size_t k = 0; k < kept_.size(); ++k) {
+    LazyTensor all = distributed::all_gather(kept_[k], group_);
+    all.eval();
+    if (group_.rank() == 0) state.emplace(fmt::format("{}{}", kSaved, k), stop_gradient(all));
+  }
+  return state;
+}
+
+void GradientExchange::restore_state(const std::map<std::string, LazyTensor>& state) {
+  if (state.empty() || kept_.empty()) return;
+  for (std::size_t k = 0; k < kept_.size(); ++k) {
+    const std::int64_t n = kept_[k].numel();
+    const auto found = state.find(fmt::format("{}{}", kSaved, k));
+    if (found == state.end() || found->second.numel() % n != 0 || found->second.dtype() != DType::f32)
+      throw ValueError(fmt::format(
+          "the run to go on with has not kept what message {} of the gradients left out: go on with the "
+          "options that it began with",
+          k));
+    const LazyTensor of_ranks = reshape(found->second, {found->second.numel() / n, n});
+    if (of_ranks.shape(0) == group_.size())
+      kept_[k] = reshape(slice(of_ranks, 0, group_.rank(), group_.rank() + 1), {n});
+    else
+      kept_[k] = group_.rank() == 0 ? sum(of_ranks, 0) : zeros_like(kept_[k]);
+    kept_[k] = stop_gradient(kept_[k]);
+  }
+  eval(kept_);
+}
+
+std::map<std::string, LazyTensor> GradientExchange::take_state(std::map<std::string, LazyTensor>& tensors) {
+  std::map<std::string, LazyTensor> state;
+  for (auto at = tensors.lower_bound(std::string(kSaved));
+       at != tensors.end() && at->first.starts_with(kSaved);)
+    state.insert(tensors.extract(at++));
+  return state;
 }
 
 bool GradientExchange::is_whole() const {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -13,7 +15,7 @@ namespace caldera::detail {
 
 /// With a gradient type of 16 bits, or only the largest elements sent, what a message leaves out is kept and
 /// added to what the next step sends (error feedback: Seide et al. 2014; Stich et al. 2018), so that nothing
-/// is lost, only late. What is kept is a rank's own and is not saved: a run that goes on begins with none.
+/// is lost, only late. What is kept is a rank's own.
 class GradientExchange {
  public:
   /// Throws ValueError where the gradients are scaled (f16) and would not be sent whole.
@@ -26,6 +28,15 @@ class GradientExchange {
   /// Returns what is left for the next step: evaluate it with the sums.
   const std::vector<LazyTensor>& kept() const { return kept_; }
   void restore(std::vector<LazyTensor> kept) { kept_ = std::move(kept); }
+
+  /// Returns what all ranks have kept, for a checkpoint of rank 0: nothing on others. Waits for all.
+  std::map<std::string, LazyTensor> state() const;
+  /// Goes on from what state() gave; where other ranks did, rank 0 has what all of them kept. Without any
+  /// (the run before sent its gradients whole) there is nothing to keep yet. Throws ValueError for other
+  /// shapes.
+  void restore_state(const std::map<std::string, LazyTensor>& state);
+  /// Takes those of state() out of tensors that are saved together.
+  static std::map<std::string, LazyTensor> take_state(std::map<std::string, LazyTensor>& tensors);
 
  private:
   bool is_whole() const;

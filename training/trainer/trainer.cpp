@@ -239,6 +239,7 @@ class Run {
     TrainState state = state_;
     for (const Parameter& p : optimizer_.parameters()) state.parameters.emplace(p.name, *p.tensor);
     state.optimizer = optimizer_.state();
+    if (exchange_) state.optimizer.tensors.merge(exchange_->state());
     state.data = batches_.position();
     if (scaler_) state.loss_scaler = scaler_->state();
     if (average_) state.averages = average_->state();
@@ -254,7 +255,10 @@ class Run {
                                    .is_averaged = average_.has_value(),
                                    .iterations = options_.iterations});
     for (const Parameter& p : optimizer_.parameters()) *p.tensor = from.parameters.at(p.name);
-    optimizer_.restore(from.optimizer);
+    OptimizerState optimizer = from.optimizer;
+    const auto kept = detail::GradientExchange::take_state(optimizer.tensors);
+    optimizer_.restore(optimizer);
+    if (exchange_) exchange_->restore_state(kept);
     batches_.restore(from.data);
     if (scaler_) scaler_->restore(*from.loss_scaler);
     if (average_) average_->restore(from.averages);

@@ -150,9 +150,18 @@ near largest 0.3
 train 2 apart --sync-every 5
 near apart 0.3
 iterations=10
+train 2 half_bf16 --gradient-type bf16
+train 2 half_largest --top-gradients 0.1
 train 2 parted --sync-every 5
 iterations=20
 train 2 parted --sync-every 5 --resume
+cp -r "$work/half_bf16" "$work/of_3_bf16"
+train 2 half_bf16 --gradient-type bf16 --resume
+[ "$(adapter_of half_bf16)" = "$(adapter_of bf16)" ] || fail "gradients in bf16: a run went on to another adapter"
+train 2 half_largest --top-gradients 0.1 --resume
+[ "$(adapter_of half_largest)" = "$(adapter_of largest)" ] || fail "the largest gradients: a run went on to another adapter"
+train 3 of_3_bf16 --gradient-type bf16 --resume
+near of_3_bf16 0.01
 [ "$(adapter_of parted)" = "$(adapter_of apart)" ] || fail "ranks that train by themselves went on to another adapter"
 
 # On a GPU, or what acts as one.
