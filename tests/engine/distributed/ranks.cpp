@@ -157,13 +157,13 @@ LazyTensor weights(int rank, const Shape& shape, DType type = DType::f32) {
 }
 
 /// The gradient of the sum over all ranks of sum(weights * op(x)).
-void gradients_of(const Group& group, DType type, std::int64_t n) {
+void gradients_of(const Group& group, DType type, std::int64_t n, Device device = Device::cpu()) {
   const int size = group.size(), rank = group.rank();
   const auto check = [&](const std::string& op_name, std::int64_t elements, const UnaryFunction& op,
                          const std::vector<double>& want, double error = 0) {
-    const LazyTensor x = tensor(rank, {elements}, type, Device::cpu());
+    const LazyTensor x = tensor(rank, {elements}, type, device);
     const LazyTensor y = op(x);
-    const LazyTensor g = grad(sum(y * weights(rank, y.shape(), type)), x);
+    const LazyTensor g = grad(sum(y * weights(rank, y.shape(), type).to(device)), x);
     equal_numbers(g, want, fmt::format("gradient of {} of {} {} on {} ranks", op_name, n, name(type), size),
                   error);
   };
@@ -209,10 +209,11 @@ void gradients_of(const Group& group, DType type, std::int64_t n) {
   if (size > 1) {
     const int to = (rank + 1) % size, from = (rank + size - 1) % size;
     // Of x goes the gradient of its own part of the loss, and what comes back from the rank that received it.
-    const LazyTensor x = tensor(rank, {n}, type, Device::cpu());
+    const LazyTensor x = tensor(rank, {n}, type, device);
     const LazyTensor place = zeros_like(x);
     const LazyTensor sent = send(x, to, group), got = recv_like(place, from, group);
-    const LazyTensor loss = sum(sent * weights(rank, {n}, type)) + sum(got * weights(rank, {n}, type) * 2);
+    const LazyTensor loss =
+        sum(sent * weights(rank, {n}, type).to(device)) + sum(got * weights(rank, {n}, type).to(device) * 2);
     const std::vector<LazyTensor> both = grad(loss, std::vector<LazyTensor>{x, place});
     eval(both);
     equal_numbers(both[0], tiled(n, [&](std::int64_t i) { return weight(rank, i) + 2 * weight(to, i); }),
@@ -222,7 +223,7 @@ void gradients_of(const Group& group, DType type, std::int64_t n) {
   }
   if (n > 1000) return;  // beyond what f16 holds
   // Twice: of a sum of squares of sums.
-  const LazyTensor x = tensor(rank, {n}, type, Device::cpu());
+  const LazyTensor x = tensor(rank, {n}, type, device);
   const LazyTensor y = all_sum(x, group);
   const LazyTensor g = grad(sum(y * y), x);
   equal_numbers(g,
@@ -279,7 +280,12 @@ int run(const std::string& what) {
     for (std::size_t k = 0; k < floats.size(); ++k)
       if (is_due(k)) gradients_of(group, floats[k], 1'000'000);
   } else if (what == "vulkan") {
-    collectives(group, Device::vulkan(), {DType::f32, DType::i32}, {1, 33, 5000});
+    if (std::ranges::none_of(list_devices(),
+                             [](const DeviceInfo& info) { return info.device.kind == DeviceKind::vulkan; }))
+      throw Error("no device vulkan");
+    collectives(group, Device::vulkan(), all, {0, 1, 33});
+    collectives(group, Device::vulkan(), {DType::f32, DType::bf16}, {5000});
+    for (const DType type : {DType::f32, DType::bf16}) gradients_of(group, type, 33, Device::vulkan());
   } else if (what == "gradients") {
     for (const DType type : floats)
       for (const std::int64_t n : {0, 1, 33}) gradients_of(group, type, n);

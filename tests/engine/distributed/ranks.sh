@@ -16,6 +16,16 @@ for what in "$@"; do
       grep -q "ranks differ in what they run: operation 1 of rank .* is all_sum of [45] float32" "$work/err" ||
         fail "a mismatch was not named: $(cat "$work/err")"
       ;;
+    vulkan)
+      # Through memory of the host, on a GPU or what acts as one.
+      code=0
+      ranks 2 "$program" vulkan >"$work/out" 2>&1 || code=$?
+      if grep -q "no device vulkan" "$work/out"; then
+        echo "skipped: vulkan: there is no such device"
+      elif [ $code -ne 0 ] || ! grep -q "^right: vulkan on 2 ranks" "$work/out"; then
+        fail "vulkan: $(cat "$work/out")"
+      fi
+      ;;
     weights)
       ranks 3 "$program" weights >"$work/out" 2>&1 || fail "weights: $(cat "$work/out")"
       ;;
