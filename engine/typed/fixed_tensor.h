@@ -9,18 +9,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
 #include <span>
 #include <type_traits>
 
 #include "engine/base/error.h"
-
-#if defined(__clang__)
-#define CALDERA_UNROLLED _Pragma("unroll")
-#elif defined(__GNUC__)
-#define CALDERA_UNROLLED _Pragma("GCC unroll 16")
-#else
-#define CALDERA_UNROLLED
-#endif
+#include "engine/typed/fixed_lanes.h"
 
 namespace caldera {
 
@@ -31,10 +25,6 @@ concept FixedElement = std::same_as<T, float> || std::same_as<T, double> || std:
 
 namespace detail {
 struct Unset {};
-
-/// Multiplies matrices of 8 rows and columns with the instruction set of the processor.
-void multiply_8x8(const float* a, const float* b, float* out);
-void multiply_8x8(const double* a, const double* b, double* out);
 }  // namespace detail
 
 /// FixedTensor<float, 3, 3>: nine floats, row-major. A value type, zero at first. Operators are element by
@@ -140,59 +130,6 @@ using FixedVector = FixedTensor<T, N>;
 namespace detail {
 
 template <class T>
-struct FixedLanes {
-  typedef T Type __attribute__((vector_size(16)));  // NOLINT(modernize-use-using): attributes
-};
-
-/// Fills a vector with element `k` of a row of K elements: of rows of four by a shuffle of the row, which is
-/// loaded once.
-template <class T, std::size_t K>
-inline typename FixedLanes<T>::Type everywhere(const T* row, std::size_t k) {
-  using Lanes = typename FixedLanes<T>::Type;
-  if constexpr (sizeof(T) == 4 && K == 4) {
-    typename FixedLanes<std::int32_t>::Type bits;
-    __builtin_memcpy(&bits, row, sizeof(bits));
-    switch (k) {
-      case 0:
-        return reinterpret_cast<Lanes>(__builtin_shufflevector(bits, bits, 0, 0, 0, 0));
-      case 1:
-        return reinterpret_cast<Lanes>(__builtin_shufflevector(bits, bits, 1, 1, 1, 1));
-      case 2:
-        return reinterpret_cast<Lanes>(__builtin_shufflevector(bits, bits, 2, 2, 2, 2));
-      default:
-        return reinterpret_cast<Lanes>(__builtin_shufflevector(bits, bits, 3, 3, 3, 3));
-    }
-  } else {
-    return Lanes{} + row[k];
-  }
-}
-
-/// Computes rows of the product by vectors: each element of a row of `a` times a row of `b`. A row's last
-/// vector reaches into the next row, which is written after it, or into the room behind the last.
-template <std::size_t R, std::size_t K, std::size_t C, class T>
-inline void multiply_lanes(const T* a, const T* b, T* out) {
-  using Lanes = typename FixedLanes<T>::Type;
-  constexpr std::size_t kLanes = 16 / sizeof(T), kVectors = (C + kLanes - 1) / kLanes;
-  CALDERA_UNROLLED
-  for (std::size_t i = 0; i < R; ++i) {
-    std::array<Lanes, kVectors> sums;
-    CALDERA_UNROLLED
-    for (std::size_t k = 0; k < K; ++k) {
-      const Lanes element = everywhere<T, K>(a + i * K, k);
-      CALDERA_UNROLLED
-      for (std::size_t v = 0; v < kVectors; ++v) {
-        Lanes row;
-        __builtin_memcpy(&row, b + k * C + v * kLanes, sizeof(row));
-        sums[v] = k == 0 ? row * element : sums[v] + row * element;
-      }
-    }
-    CALDERA_UNROLLED
-    for (std::size_t v = 0; v < kVectors; ++v)
-      __builtin_memcpy(out + i * C + v * kLanes, &sums[v], sizeof(Lanes));
-  }
-}
-
-template <class T>
 constexpr T constant_root(T x) {
   if (!(x > 0)) return x;
   T root = x > 1 ? x : T(1);
@@ -227,7 +164,12 @@ constexpr FixedTensor<T, R, C> constant_product(const FixedTensor<T, R, K>& a,
 template <FixedElement T, std::size_t R, std::size_t K, std::size_t C>
 inline FixedTensor<T, R, C> running_product(const FixedTensor<T, R, K>& a, const FixedTensor<T, K, C>& b) {
   FixedTensor<T, R, C> out{Unset()};
-  if constexpr (R == 8 && K == 8 && C == 8 && std::floating_point<T>)
+  constexpr bool kSquare = R == K && K == C && std::floating_point<T>;
+  if constexpr (kSquare && R == 3)
+    multiply_3x3(a.data(), b.data(), out.data());
+  else if constexpr (kSquare && R == 4)
+    multiply_4x4(a.data(), b.data(), out.data());
+  else if constexpr (kSquare && R == 8)
     multiply_8x8(a.data(), b.data(), out.data());
   else
     multiply_lanes<R, K, C>(a.data(), b.data(), out.data());
@@ -341,24 +283,48 @@ constexpr T determinant(FixedTensor<T, N, N> a) {
   return product;
 }
 
+namespace detail {
+
+/// Returns the adjugate over the determinant.
+template <std::floating_point T, std::size_t N>
+requires(N <= 3) constexpr FixedTensor<T, N, N> inverse_by_formula(const FixedTensor<T, N, N>& a, T det) {
+  if constexpr (N == 1) return {1 / det};
+  if constexpr (N == 2) return FixedTensor<T, 2, 2>{a(1, 1), -a(0, 1), -a(1, 0), a(0, 0)} / det;
+  if constexpr (N == 3)
+    return FixedTensor<T, 3, 3>{a(1, 1) * a(2, 2) - a(1, 2) * a(2, 1), a(0, 2) * a(2, 1) - a(0, 1) * a(2, 2),
+                                a(0, 1) * a(1, 2) - a(0, 2) * a(1, 1), a(1, 2) * a(2, 0) - a(1, 0) * a(2, 2),
+                                a(0, 0) * a(2, 2) - a(0, 2) * a(2, 0), a(0, 2) * a(1, 0) - a(0, 0) * a(1, 2),
+                                a(1, 0) * a(2, 1) - a(1, 1) * a(2, 0), a(0, 1) * a(2, 0) - a(0, 0) * a(2, 1),
+                                a(0, 0) * a(1, 1) - a(0, 1) * a(1, 0)} /
+           det;
+}
+
+/// Takes a matrix whose determinant is beyond the numbers of its type, or 0: scaled, it has one, unless it is
+/// singular.
+template <std::floating_point T, std::size_t N>
+constexpr FixedTensor<T, N, N> inverse_of_scaled(const FixedTensor<T, N, N>& a) {
+  const T most = norm_max(a);
+  T scale = 1;  // a power of two, which rounds nothing
+  while (most * scale >= 2) scale /= 2;
+  while (most * scale < 1 && scale < std::numeric_limits<T>::max() / 4) scale *= 2;
+  const FixedTensor<T, N, N> scaled = a * scale;
+  const T det = determinant(scaled);
+  if (det == 0) throw ValueError("inverse: the matrix is singular");
+  return inverse_by_formula(scaled, det) * scale;
+}
+
+}  // namespace detail
+
 /// Returns the inverse: by its formula up to 3 rows, above by Gauss and Jordan's elimination with the largest
 /// pivots. Throws ValueError for a singular matrix, which is an error of compilation where the compiler
 /// evaluates it.
 template <std::floating_point T, std::size_t N>
 constexpr FixedTensor<T, N, N> inverse(FixedTensor<T, N, N> a) {
   if constexpr (N <= 3) {
-    const T det = determinant(a);
-    if (det == 0) throw ValueError("inverse: the matrix is singular");
-    if constexpr (N == 1) return {1 / det};
-    if constexpr (N == 2) return FixedTensor<T, 2, 2>{a(1, 1), -a(0, 1), -a(1, 0), a(0, 0)} / det;
-    if constexpr (N == 3)
-      return FixedTensor<T, 3, 3>{
-                 a(1, 1) * a(2, 2) - a(1, 2) * a(2, 1), a(0, 2) * a(2, 1) - a(0, 1) * a(2, 2),
-                 a(0, 1) * a(1, 2) - a(0, 2) * a(1, 1), a(1, 2) * a(2, 0) - a(1, 0) * a(2, 2),
-                 a(0, 0) * a(2, 2) - a(0, 2) * a(2, 0), a(0, 2) * a(1, 0) - a(0, 0) * a(1, 2),
-                 a(1, 0) * a(2, 1) - a(1, 1) * a(2, 0), a(0, 1) * a(2, 0) - a(0, 0) * a(2, 1),
-                 a(0, 0) * a(1, 1) - a(0, 1) * a(1, 0)} /
-             det;
+    const T det = determinant(a), size = detail::magnitude(det);
+    if (!(size >= std::numeric_limits<T>::min() && size <= std::numeric_limits<T>::max()))
+      return detail::inverse_of_scaled(a);
+    return detail::inverse_by_formula(a, det);
   } else {
     FixedTensor<T, N, N> out = fixed_identity<T, N>();
     for (std::size_t k = 0; k < N; ++k) {
@@ -370,8 +336,8 @@ constexpr FixedTensor<T, N, N> inverse(FixedTensor<T, N, N> a) {
         std::swap(a(k, j), a(pivot, j));
         std::swap(out(k, j), out(pivot, j));
       }
-      const T scale = 1 / a(k, k);
-      for (std::size_t j = 0; j < N; ++j) a(k, j) *= scale, out(k, j) *= scale;
+      const T divisor = a(k, k);  // of which there may be no reciprocal
+      for (std::size_t j = 0; j < N; ++j) a(k, j) /= divisor, out(k, j) /= divisor;
       for (std::size_t i = 0; i < N; ++i) {
         if (i == k) continue;
         const T factor = a(i, k);

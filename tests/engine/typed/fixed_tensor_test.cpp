@@ -59,10 +59,43 @@ TEST(FixedTensors, ProductsAreTheLoops) {
   expect_products<float, 3, 3, 3>();
   expect_products<double, 3, 3, 3>();
   expect_products<float, 4, 4, 4>();
+  expect_products<double, 4, 4, 4>();
+  expect_products<std::int32_t, 3, 3, 3>();
+  expect_products<std::int32_t, 4, 4, 4>();
   expect_products<double, 5, 2, 7>();
   expect_products<float, 1, 9, 5>();
   expect_products<float, 8, 8, 8>();
   expect_products<double, 8, 8, 8>();
+}
+
+// Products that are made of products, as their results lie.
+TEST(FixedTensors, ProductsOfProductsAreTheLoops) {
+  const FixedTensor<float, 3, 3> f{0, 1, 0, 0, 0, 1, 1, 0, 0};
+  const FixedTensor<double, 3, 3> d{0, 1, 0, 0, 0, 1, 1, 0, 0};
+  const FixedTensor<float, 4, 4> g{0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 1, 0, 0, 0};
+  EXPECT_EQ(matmul(f, matmul(f, f)), (fixed_identity<float, 3>()));
+  EXPECT_EQ(matmul(d, matmul(d, d)), (fixed_identity<double, 3>()));
+  EXPECT_EQ(matmul(matmul(g, g), matmul(g, g)), (fixed_identity<float, 4>()));
+}
+
+// Whose determinants are beyond the numbers of their type.
+template <class T>
+void expect_inverse_of(T size) {
+  FixedTensor<T, 3, 3> a{2, 0, 1, 1, 3, 2, 1, 1, 4};
+  const FixedTensor<T, 3, 3> plain = inverse(a), scaled = inverse(a * size) * size;
+  for (std::size_t i = 0; i < 9; ++i) EXPECT_NEAR(scaled.data()[i], plain.data()[i], 1e-6) << size << i;
+  EXPECT_THROW(inverse(FixedTensor<T, 2, 2>{1, 2, 2, 4} * size), ValueError) << size;
+  const FixedTensor<T, 2, 2> small = inverse(FixedTensor<T, 2, 2>{size, 0, 0, 2 * size});
+  EXPECT_NEAR(small(1, 1) * size, 0.5, 1e-6) << size;
+}
+
+TEST(FixedTensors, InversesOfSmallAndLargeNumbersAre) {
+  for (const float size : {1e-25F, 1e-14F, 1e13F, 1e25F}) expect_inverse_of(size);
+  for (const double size : {1e-200, 1e-120, 1e110, 1e200}) expect_inverse_of(size);
+  FixedTensor<float, 4, 4> tiny = fixed_identity<float, 4>() * 1e-39F;  // 1 over it is infinite
+  EXPECT_THROW(inverse(FixedTensor<float, 3, 3>()), ValueError);
+  tiny(0, 0) = 1;
+  EXPECT_EQ(inverse(tiny)(0, 0), 1);
 }
 
 template <std::size_t N>
