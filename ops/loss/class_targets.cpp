@@ -33,9 +33,9 @@ ClassTargets::ClassTargets(const char* op, const LazyTensor& rows, const LazyTen
     throw DTypeError(fmt::format("{}: {} and targets {}; want floating and integer", op, name(rows.dtype()),
                                  name(targets.dtype())));
 
-  const LazyTensor index = narrow_indices(op, targets, classes_, rows.device());
-  is_target_ = equal(arange(classes_, DType::i32, rows.device()), expand_dims(index, -1));
-  inside_ = logical_and(greater_equal(index, 0), less(index, static_cast<int>(classes_)));
+  index_ = narrow_indices(op, targets, classes_, rows.device());
+  is_target_ = equal(arange(classes_, DType::i32, rows.device()), expand_dims(index_, -1));
+  inside_ = logical_and(greater_equal(index_, 0), less(index_, static_cast<int>(classes_)));
   // Not of the narrow ones: what is ignored may be far outside.
   if (ignore_index) ignored_ = equal(anchored(targets, rows.device()), *ignore_index);
 }
@@ -43,6 +43,15 @@ ClassTargets::ClassTargets(const char* op, const LazyTensor& rows, const LazyTen
 LazyTensor ClassTargets::chosen(const LazyTensor& rows) const {
   // Selecting instead of multiplying by a one-hot row: 0 * -inf would be NaN.
   return sum(where(is_target_, rows, zeros_like(rows)), -1);
+}
+
+LazyTensor ClassTargets::taken(const LazyTensor& rows) const {
+  const LazyTensor index = where(inside_, index_, zeros_like(index_));
+  const LazyTensor elements =
+      rows.rank() == 1
+          ? gathered(rows, index, 0, Indices::shared)
+          : squeeze(gathered(rows, expand_dims(index, -1), rows.rank() - 1, Indices::aligned), -1);
+  return where(inside_, elements, zeros_like(elements));
 }
 
 LazyTensor ClassTargets::marked(const LazyTensor& losses) const {

@@ -20,6 +20,8 @@ class ClassTargets {
   /// The element of each row in its target's class; 0 where the target is no class. `rows` may be of one row
   /// for all.
   LazyTensor chosen(const LazyTensor& rows) const;
+  /// Does what chosen() does, by reading those elements alone: for rows of which nothing else is read.
+  LazyTensor taken(const LazyTensor& rows) const;
   /// The losses with NaN where the target is no class, and 0 where it is ignored.
   LazyTensor marked(const LazyTensor& losses) const;
   /// The weights with 0 where the target is ignored.
@@ -30,7 +32,7 @@ class ClassTargets {
 
  private:
   const char* op_;
-  LazyTensor is_target_, inside_;
+  LazyTensor index_, is_target_, inside_;
   LazyTensor ignored_;  // undefined where none is
   std::int64_t classes_;
 };

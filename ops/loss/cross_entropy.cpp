@@ -105,10 +105,10 @@ LazyTensor nll_loss(const LazyTensor& log_probabilities, const LazyTensor& targe
                     const NllOptions& options) {
   const LazyTensor x = with_classes_last("nll_loss", log_probabilities, options.axis);
   const ops::ClassTargets classes("nll_loss", x, targets, options.ignore_index);
-  LazyTensor losses = -classes.chosen(astype(x, compute_type(x.dtype())));
+  LazyTensor losses = -astype(classes.taken(x), compute_type(x.dtype()));
   LazyTensor weights = ones_like(losses);
   if (options.weight.defined()) {
-    weights = classes.chosen(classes.class_weights(options.weight, losses.dtype()));
+    weights = classes.taken(classes.class_weights(options.weight, losses.dtype()));
     losses = losses * weights;
   }
   losses = classes.marked(losses);

@@ -10,6 +10,7 @@
 #include "ops/core/comparison.h"
 #include "ops/core/creation.h"
 #include "ops/core/selection.h"
+#include "ops/nn/large_windows.h"
 #include "ops/nn/spatial.h"
 #include "ops/nn/windows.h"
 
@@ -73,12 +74,19 @@ struct Pool {
     }
     return all;
   }
+  /// Which elements of what is surrounded are x's, (1, 1, spatial axes ...); undefined where all are.
+  LazyTensor are_elements(const LazyTensor& x, const LazyTensor& wide) const {
+    if (wide.shape() == x.shape()) return {};
+    Shape shape = x.shape();
+    for (int axis = 0; axis < kLead; ++axis) shape[axis] = 1;
+    return surrounded(full(shape, 1, DType::boolean, x.device()), 0);
+  }
   /// The sums over the windows of what is surrounded already.
   LazyTensor sums(const char* op, const LazyTensor& wide) const {
     LazyTensor total;
-    Windows(op, wide, kernel, stride, dilation).for_each(wide, [&](const LazyTensor& part) {
-      total = total.defined() ? total + part : part;
-    });
+    const Windows windows(op, wide, kernel, stride, dilation);
+    if (windows::are_large(windows)) return windows::large_sums(wide, windows);
+    windows.for_each(wide, [&](const LazyTensor& part) { total = total.defined() ? total + part : part; });
     return total;
   }
 };
@@ -89,6 +97,7 @@ LazyTensor max_pool(const LazyTensor& x, const Spatial& kernel, const PoolOption
   const Pool pool("max_pool", x, kernel, options);
   const LazyTensor wide = pool.surrounded(x, -std::numeric_limits<double>::infinity());
   const Windows windows("max_pool", wide, pool.kernel, pool.stride, pool.dilation);
+  if (windows::are_large(windows)) return windows::large_maxima(wide, pool.are_elements(x, wide), windows);
   LazyTensor best, found;  // whether the best is an element of x, undefined where it always is
   std::int64_t place = 0;
   windows.for_each(wide, [&](const LazyTensor& part) {
@@ -118,7 +127,9 @@ LazyTensor avg_pool(const LazyTensor& x, const Spatial& kernel, const PoolOption
     for (const std::int64_t extent : pool.kernel) size *= static_cast<double>(extent);
     total = total / size;
   } else {
-    const LazyTensor ones = ones_like(y);
+    Shape shape = y.shape();  // of all examples and channels alike
+    for (int axis = 0; axis < kLead; ++axis) shape[axis] = 1;
+    const LazyTensor ones = full(shape, 1, y.dtype(), y.device());
     const LazyTensor counted = options.count_include_pad
                                    ? padded(padded(ones, pool.padding, pool.padding, 1),
                                             Spatial(pool.beyond.size(), 0), pool.beyond, 0)
