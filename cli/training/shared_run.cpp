@@ -109,8 +109,9 @@ std::string SharingFlags::divide(CausalLM& model) {
   const distributed::Group group = distributed::init();
   const ShardedBase divided = caldera::shard_base(model, group);
   return fmt::format(
-      "{} parameters of its layers divided among {} ranks: {} bytes on each, and two layers of {} bytes",
-      divided.parameters, group.size(), divided.own_bytes, divided.largest_layer_bytes);
+      "{} parameters of its layers divided among {} ranks: {} bytes on each, and two layers of {} bytes; "
+      "embeddings, head and norms of {} bytes are whole on each",
+      divided.parameters, group.size(), divided.own_bytes, divided.largest_layer_bytes, divided.whole_bytes);
 }
 
 void SharingFlags::apply(TrainOptions& options, std::vector<Setting>& settings) const {

@@ -157,6 +157,8 @@ ShardedBase shard_base(CausalLM& model, const distributed::Group& group) {
   if (result.parameters == 0) throw ValueError("the model has no layers of matrices to divide among ranks");
   AsFloats floats(model.dtype());
   model.visit({}, floats);
+  for (const Parameter& p : model.parameters())
+    result.whole_bytes += p.tensor->numel() * static_cast<std::int64_t>(size_of(p.tensor->dtype()));
   result.own_bytes = layers.own_bytes();
   result.largest_layer_bytes = layers.largest_layer_bytes();
   return result;

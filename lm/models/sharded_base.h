@@ -16,6 +16,7 @@ struct ShardedBase {
   std::int64_t parameters = 0;           ///< that are divided, counted as a whole
   std::int64_t own_bytes = 0;            ///< of them that this rank has
   std::int64_t largest_layer_bytes = 0;  ///< of which two are there as a whole while the model computes
+  std::int64_t whole_bytes = 0;          ///< of what is not divided: embeddings, head, norms and biases
 };
 
 /// Divides the matrices of the model's layers among the ranks of a group: each keeps its part, and the layer

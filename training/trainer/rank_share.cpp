@@ -6,17 +6,19 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <cstring>
+#include <string_view>
 
 #include "engine/base/error.h"
 #include "engine/base/hash.h"
 #include "engine/distributed/communicator.h"
 #include "engine/distributed/fixed_tree.h"
 #include "engine/runtime/runtime.h"
+#include "engine/tensor/dispatch.h"
 #include "lm/models/causal_lm.h"
-#include "ops/core/cast.h"
 #include "ops/core/slicing.h"
 #include "ops/core/views.h"
-#include "ops/shape/joining.h"
+#include "ops/quantized/quantized_tensor.h"
 
 namespace caldera::detail {
 
@@ -97,21 +99,71 @@ void RankShare::require_same(std::span<const std::pair<std::string, std::string>
   }
 }
 
-std::string fingerprint_of(CausalLM& model) {
-  constexpr std::int64_t kFirst = 64;
-  Hash128 hash;
-  std::vector<LazyTensor> parts;
-  for (const Parameter& p : model.parameters()) {
-    hash.mix(p.name);
-    hash.mix(p.tensor->shape().to_string());
-    hash.mix(name(p.tensor->dtype()));
-    if (!is_floating(p.tensor->dtype())) continue;
-    const LazyTensor flat = reshape(*p.tensor, {p.tensor->numel()});
-    parts.push_back(astype(slice(flat, 0, 0, std::min(kFirst, p.tensor->numel())), DType::f32));
+namespace {
+
+/// Hashes what weights hold: all of it, or of large models chunks that are spread evenly.
+class WeightHash final : public ParameterVisitor {
+ public:
+  explicit WeightHash(std::int64_t elements)
+      : stride_(kChunk * std::max<std::int64_t>(1, elements / kMost)) {}
+
+  void parameter(const std::string& name, Weight& weight) override {
+    if (weight.tensor.defined()) add(name, weight.tensor);
   }
-  if (!parts.empty())
-    for (const float value : concatenate(parts, 0).to_vector<float>())
-      hash.mix(std::bit_cast<std::uint32_t>(value));
+  void matrix(const std::string& name, Weight& weight) override {
+    if (!weight.is_quantized()) return parameter(name, weight);
+    // Rows are interleaved where that is fast, which is a device's own affair.
+    const QuantizedTensor separate = separated(weight.quantized);
+    hash.mix(std::string_view(caldera::name(separate.layout.format)));
+    for (const LazyTensor& part : separate.parts) add(name, part);
+  }
+  Hash128 hash;
+
+ private:
+  static constexpr std::int64_t kChunk = 1 << 16;
+  static constexpr std::int64_t kMost = 1 << 28;  // elements, which take a second or two
+
+  void add(const std::string& name, const LazyTensor& x) {
+    hash.mix(name);
+    hash.mix(x.shape().to_string());
+    hash.mix(caldera::name(x.dtype()));
+    const LazyTensor flat = reshape(x, {x.numel()});
+    for (std::int64_t begin = 0; begin < x.numel(); begin += stride_) {
+      const LazyTensor chunk = slice(flat, 0, begin, std::min(begin + kChunk, x.numel())).to(Device::cpu());
+      dispatch(x.dtype(), [&]<class T>() { mix(chunk.to_vector<T>()); });
+    }
+  }
+  template <class T>
+  void mix(const std::vector<T>& values) {
+    PartHash part(values.size(), sizeof(T));
+    std::uint64_t word = 0;
+    std::size_t filled = 0;
+    for (const T value : values) {
+      std::memcpy(reinterpret_cast<std::byte*>(&word) + filled, &value, sizeof(T));
+      filled = (filled + sizeof(T)) % sizeof word;
+      if (filled == 0) part.mix(word);
+    }
+    part.mix(word);
+    hash.mix_both(part.lo, part.hi);
+  }
+
+  std::int64_t stride_;
+};
+
+}  // namespace
+
+std::string fingerprint_of(CausalLM& model) {
+  WeightHash weights(model.parameter_count());
+  model.visit({}, weights);
+  Hash128& hash = weights.hash;
+  const ModelConfig& config = model.config();
+  hash.mix(config.model_type);
+  hash.mix(config.hidden_act);
+  for (const std::int64_t number : {config.num_attention_heads, config.num_key_value_heads, config.head_dim,
+                                    config.max_positions(), config.sliding_window.value_or(0)})
+    hash.mix(static_cast<std::uint64_t>(number));
+  for (const double number : {config.rms_norm_eps, config.rope_theta})
+    hash.mix(std::bit_cast<std::uint64_t>(number));
   return fmt::format("{:016x}{:016x}", hash.hi, hash.lo);
 }
 

@@ -53,7 +53,8 @@ class RankShare {
   std::vector<std::string> hosts_;  // by rank
 };
 
-/// Hashes a model: names, types, and of each tensor the first elements.
+/// Hashes a model: its configuration, and names, types and elements of its weights; of more than some hundred
+/// million of them a part.
 std::string fingerprint_of(CausalLM& model);
 
 }  // namespace caldera::detail

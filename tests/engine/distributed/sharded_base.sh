@@ -30,10 +30,12 @@ for count in 2 4; do
   whole=$peak
   train "$count" "divided_$count" --shard-base
   [ "$(adapter_of "divided_$count")" = "$(adapter_of "whole_$count")" ] || fail "another adapter on $count ranks"
-  # "N parameters of its layers divided among 2 ranks: X bytes on each, and two layers of Y bytes"
+  # "N parameters of its layers divided among 2 ranks: X bytes on each, and two layers of Y bytes; embeddings ... of Z ..."
   grep 'divided among' "$work/stderr" |
-    sed 's/^\([0-9]*\) .* ranks: \([0-9]*\) bytes.* of \([0-9]*\) bytes.*/\1 \2 \3/' >"$work/plan"
-  read -r parameters own layer <"$work/plan"
+    sed 's/^\([0-9]*\) .* ranks: \([0-9]*\) bytes.* layers of \([0-9]*\) bytes;.* of \([0-9]*\) bytes.*/\1 \2 \3 \4/' >"$work/plan"
+  read -r parameters own layer undivided <"$work/plan"
+  # 258 embeddings, which are the head too, and the norms: two a layer, and the last.
+  [ "$undivided" = $((4 * (258 * 512 + (2 * 24 + 1) * 512))) ] || fail "$undivided bytes are said to be whole"
   planned=$((whole - 4 * parameters + own + 2 * layer))
   echo "$count ranks: $whole bytes with all weights, $planned planned, $peak measured"
   awk -v got="$peak" -v want="$planned" 'BEGIN { d = got / want - 1; if (d < 0) d = -d; exit !(d <= 0.1) }' ||

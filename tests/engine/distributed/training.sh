@@ -210,6 +210,17 @@ if ranks 1 "$@" --data "$work/data" : -n 1 "$@" --data "$work/data" --alpha 32 >
 fi
 [ "$(grep -c "rank 1 runs with other settings than rank 0 (alpha=32, not alpha=16)" "$work/stderr")" = 1 ] ||
   fail "$(cat "$work/stderr")"
+# Nor with another model: a weight that differs in its last byte, or another configuration.
+cp -r "$work/base" "$work/other_base"
+printf '\101' | dd of="$work/other_base/model.safetensors" bs=1 conv=notrunc status=none \
+  seek=$(($(wc -c <"$work/base/model.safetensors") - 1))
+cp -r "$work/base" "$work/other_theta"
+sed 's/"rope_theta": *10000.0/"rope_theta": 500.0/' "$work/base/config.json" >"$work/other_theta/config.json"
+for other in other_base other_theta; do
+  if ranks 1 "$@" --data "$work/data" : -n 1 "$@" --data "$work/data" --model "$work/$other" >"$work/stdout" \
+    2>"$work/stderr"; then fail "ranks with other models trained: $other"; fi
+  [ "$(grep -c "rank 1 has another model than rank 0" "$work/stderr")" = 1 ] || fail "$other: $(cat "$work/stderr")"
+done
 # What one rank cannot begin with ends the others, which wait for it to start MPI; and so does a program that never does.
 if ranks 1 "$@" --data "$work/data" : -n 1 "$@" --data "$work/data" --rank x >"$work/stdout" 2>"$work/stderr"; then
   fail "a rank with a wrong flag trained"
