@@ -52,8 +52,10 @@ std::vector<std::int64_t> nodes_of(const std::string& list) {
       all.push_back(nodes_in(part));
       continue;
     }
-    const std::int64_t last = nodes_in(part.substr(dots + 2));
-    for (std::int64_t n = nodes_in(part.substr(0, dots)); n <= last; n *= 2) all.push_back(n);
+    const std::int64_t first = nodes_in(part.substr(0, dots)), last = nodes_in(part.substr(dots + 2));
+    if (last < first)
+      throw UsageError(fmt::format("--nodes: {} has no number of nodes; use {}..{}", part, last, first));
+    for (std::int64_t n = first; n <= last; n *= 2) all.push_back(n);
   }
   return all;
 }
@@ -116,7 +118,7 @@ class ScaleCommand : public Command {
     args.option("--tflops", tflops_,
                 "What a node computes, in 10^12 operations a second (default: measured on --device)")
         .type_name("X")
-        .check(number_in(0, 1e6));
+        .check(number_in(1e-6, 1e6));
     args.option("--picture", picture_, "Draw the efficiency of all rows there").type_name("FILE.svg");
     args.option("--reduction", reduction_, "How gradients are summed")
         .one_of({"fixed", "fast"})

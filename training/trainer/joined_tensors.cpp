@@ -10,7 +10,6 @@
 namespace caldera::detail {
 namespace {
 
-/// Messages: enough to be on the way while the rest is computed, and few enough that each is worth one.
 constexpr std::int64_t kRanges = 8;
 constexpr std::int64_t kLeastBytes = std::int64_t{64} << 10;
 constexpr std::int64_t kMostBytes = std::int64_t{16} << 20;
@@ -21,10 +20,14 @@ std::int64_t message_bytes(const LazyTensor& x) {
 
 }  // namespace
 
+std::int64_t least_message_bytes(std::int64_t total) {
+  return std::clamp(total / kRanges, kLeastBytes, kMostBytes);
+}
+
 std::vector<std::pair<std::size_t, std::size_t>> message_ranges(std::span<const LazyTensor> tensors) {
   std::int64_t total = 0;
   for (const LazyTensor& x : tensors) total += message_bytes(x);
-  const std::int64_t enough = std::clamp(total / kRanges, kLeastBytes, kMostBytes);
+  const std::int64_t enough = least_message_bytes(total);
   std::vector<std::pair<std::size_t, std::size_t>> ranges;
   std::size_t end = tensors.size();
   std::int64_t held = 0;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "training/trainer/joined_tensors.h"
+
 namespace caldera {
 
 const std::vector<Link>& known_links() {
@@ -16,7 +18,7 @@ const std::vector<Link>& known_links() {
 }
 
 ScaledRow scaled_row(const ScaledStep& step, const Link& link, std::int64_t nodes) {
-  constexpr double kParts = 8, kLeastPart = 64 << 10, kStateOfAdam = 8;
+  constexpr double kStateOfAdam = 8;
   const auto parameters = static_cast<double>(step.parameters), trained = static_cast<double>(step.trained);
   const auto tokens = static_cast<double>(step.tokens), n = static_cast<double>(nodes);
   const double gradients = 4 * trained;
@@ -26,7 +28,8 @@ ScaledRow scaled_row(const ScaledStep& step, const Link& link, std::int64_t node
   const double frozen = std::max(0.0, parameters - trained);
   row.rank_bytes = frozen * step.weight_bytes + trained * 4 + gradients + trained * kStateOfAdam;
   if (nodes == 1) return row;
-  const double parts = std::clamp(std::floor(gradients / kLeastPart), 1.0, kParts);
+  const auto part = static_cast<double>(detail::least_message_bytes(std::llround(gradients)));
+  const double parts = std::max(1.0, std::floor(gradients / part));
   const double rounds = step.fast ? 2 * std::ceil(std::log2(n)) : 2 * (n - 1);
   row.traffic_bytes = 2 * gradients * (n - 1) / n;
   row.messages = parts * rounds * link.latency + row.traffic_bytes / link.bandwidth;

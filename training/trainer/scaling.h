@@ -56,9 +56,10 @@ struct ScaledRow {
 ///
 /// - computing: 2 operations a parameter and token forward; as many backward for the inputs' gradients, and
 ///   for those of what is trained;
-/// - messages: gradients in up to 8 parts (RankShare). The fixed tree sends n - 1 messages to share the sums
+/// - messages: gradients in parts (GradientExchange), 8 of those of 512 KiB to 128 MiB. The fixed tree sends
+/// n - 1 messages to share the sums
 ///   out and as many to gather them; MPI's own sum takes 2 log2(n), of as many bytes: 2 S (n - 1) / n a node;
-/// - the first 7 parts go while the backward pass computes, the last behind it.
+/// - all parts but the last go while the backward pass computes, the last behind it.
 ScaledRow scaled_row(const ScaledStep& step, const Link& link, std::int64_t nodes);
 
 }  // namespace caldera
