@@ -191,7 +191,7 @@ done
 # What joins the ranks can be measured, for estimates.
 ranks 2 "$CALDERA_BIN" scale --device cpu --config "$work/config.json" --nodes 2,4 --link measured --tflops 1 \
   --picture "$work/scale.svg" >"$work/stdout" 2>"$work/stderr" || fail "scale: $(cat "$work/stderr")"
-grep -q "^measured: [0-9.]* us a message, [0-9.]* GB/s$" "$work/stdout" || fail "scale: $(cat "$work/stdout")"
+grep -q "^measured: [0-9.e+-]* us a message, [0-9.e+-]* GB/s$" "$work/stdout" || fail "scale: $(cat "$work/stdout")"
 [ "$(grep -c "^ *measured .*%$" "$work/stdout")" = 2 ] || fail "scale: $(cat "$work/stdout")"
 grep -q '>measured</text>' "$work/scale.svg" || fail "the picture names no link: $(cat "$work/scale.svg")"
 
