@@ -2,8 +2,8 @@
 // on.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -48,6 +48,22 @@ PPO small_agent(std::unique_ptr<VectorEnvironment> environments, double rate = 1
   options.learning_rate = rate;
   options.device = Device::cpu();
   return PPO(std::move(environments), options);
+}
+
+TEST(AgentState, EnvironmentsOfOnesOwnHaveNames) {
+  register_environment("Spoiled-v0", [] { return std::make_unique<Spoiled>(0.5, 1); });
+  const auto names = environment_names();
+  EXPECT_NE(std::find(names.begin(), names.end(), "Spoiled-v0"), names.end());
+  const auto agent = make_agent("ppo", "Spoiled-v0", {.device = Device::cpu(), .environments = 2});
+  agent->train(256);
+  EXPECT_EQ(agent->steps_done(), 256);
+  EXPECT_THROW(make_agent("ppo", "Spoiled-v0", {.device = Device::cpu(), .placement = Placement::device}),
+               ValueError);
+  register_environment("None-v0", [] { return nullptr; });
+  EXPECT_MENTIONS(message_of<ValueError>([] { make_environment("None-v0"); }), "'None-v0' made none");
+  EXPECT_MENTIONS(message_of<ValueError>([] { register_environment("CartPole-v1", [] { return nullptr; }); }),
+                  "choose another one");
+  EXPECT_THROW(register_environment("", [] { return nullptr; }), ValueError);
 }
 
 TEST(AgentState, NumbersThatAreNoneEndTheTraining) {

@@ -8,6 +8,7 @@
 
 #include "engine/base/error.h"
 #include "training/rl/envs/batch_environment.h"
+#include "training/rl/envs/classic.h"
 #include "training/rl/envs/dynamics.h"
 #include "training/rl/envs/graph_environment.h"
 #include "training/rl/envs/registry.h"
@@ -150,7 +151,8 @@ TEST(Environments, MountainCarsReachTheTopInAsManySteps) {
 
 // Of a batch, each follows its own path, and sine and cosine are vectorised.
 TEST(Environments, BatchesAreTheEnvironments) {
-  for (const std::string& name : environment_names()) {
+  for (const detail::ClassicFacts& facts : detail::classic_environments()) {
+    const std::string& name = facts.name;
     const std::int64_t count = 21;
     BatchEnvironment batch(name, count, 7);
     const auto separate = make_vector_environment([&] { return make_environment(name); }, count, 7, 2);
@@ -174,7 +176,8 @@ TEST(Environments, BatchesAreTheEnvironments) {
 
 // As graph operations in f64 they are the environments, too.
 TEST(Environments, GraphsAreTheEnvironments) {
-  for (const std::string& name : environment_names()) {
+  for (const detail::ClassicFacts& facts : detail::classic_environments()) {
+    const std::string& name = facts.name;
     const GraphEnvironment& graph = find_graph_environment(name);
     const auto environment = make_unlimited_environment(name);
     const Numbers draws{0.3, 0.8, 0.1, 0.6};
@@ -220,7 +223,8 @@ TEST(Environments, ARandomPolicyBalancesTwentyTwoSteps) {
 }
 
 TEST(Environments, GoOnFromTheirState) {
-  for (const std::string& name : environment_names()) {
+  for (const detail::ClassicFacts& facts : detail::classic_environments()) {
+    const std::string& name = facts.name;
     const auto first = make_vector_environment(name, 5, 3), second = make_vector_environment(name, 5, 4);
     Random random(1);
     Numbers actions(5);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "engine/base/error.h"
+#include "training/rl/envs/classic.h"
 #include "training/rl/rl.h"
 
 namespace caldera::rl {
@@ -110,7 +111,8 @@ class Broken final : public Environment {
 };
 
 TEST(Wrappers, TheCheckerFindsWhatIsBroken) {
-  for (const std::string& name : environment_names()) {
+  for (const detail::ClassicFacts& facts : detail::classic_environments()) {
+    const std::string& name = facts.name;
     const auto environment = make_environment(name);
     EXPECT_EQ(check_environment(*environment), std::vector<std::string>()) << name;
   }

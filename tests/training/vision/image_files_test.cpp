@@ -282,6 +282,15 @@ TEST(ImageFolders, HaveAClassAFolder) {
   EXPECT_NE(refusal_of([&] { data.train->image(1); }).find("1.png"), std::string::npos);
 }
 
+// 8 x 2^30 x 2^31 is 2^64, which in 64 bits is the number of bytes behind the header: none.
+TEST(IdxFiles, WhoseExtentsOverflowAreRefused) {
+  const testing::TempFolder folder;
+  write_bytes(folder / "i", idx_file({8, 1U << 30, 1U << 31}, {}));
+  write_bytes(folder / "l", idx_file({8}, Bytes(8)));
+  EXPECT_NE(refusal_of([&] { open_idx(folder / "i", folder / "l"); }).find("do not give the 0 bytes"),
+            std::string::npos);
+}
+
 // What would only be found out after the training.
 TEST(ImageFiles, ThatCannotBeTrainedOnAreRefused) {
   const testing::TempFolder folder;

@@ -177,6 +177,16 @@ TEST(Samplers, DrawByWeights) {
   EXPECT_THROW(weighted({1, -1}, 1, 1), ValueError);
 }
 
+TEST(ImageMetrics, KnowNothingWhereThereAreNoNumbers) {
+  ImageMetrics metrics({"a", "b", "c"});
+  const float nan = std::nanf("");
+  metrics.add(std::vector<float>{nan, nan, nan, 2, nan, 1}, std::vector<std::int32_t>{0, 1});
+  EXPECT_EQ(metrics.top(2), 0);
+  EXPECT_EQ(metrics.count(0, 0), 0);
+  EXPECT_EQ(metrics.count(1, 0), 1);
+  EXPECT_TRUE(std::isnan(metrics.loss()));
+}
+
 TEST(ImageMetrics, CountWhatWasSaid) {
   ImageMetrics metrics({"a", "b", "c"});
   const std::vector<float> logits{2, 1, 0, 0, 1, 3, 1, 1, 0, 0, 5, 1};

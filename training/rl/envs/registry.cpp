@@ -29,6 +29,11 @@ RegisteredEnvironments& registered() {
 void register_environment(const std::string& name, EnvironmentFactory make) {
   if (name.empty() || !make)
     throw ValueError("register_environment: give a name and a function that makes it");
+  if (detail::find_classic(name) != nullptr)
+    throw ValueError(fmt::format(
+        "register_environment: '{}' is a classic environment, which is stepped in batches and on devices by "
+        "its name; choose another one",
+        name));
   const std::lock_guard lock(registered().mutex);
   registered().factories[name] = std::move(make);
 }
@@ -49,7 +54,11 @@ std::unique_ptr<Environment> make_unlimited_environment(std::string_view name) {
     const auto found = registered().factories.find(name);
     if (found != registered().factories.end()) make = found->second;
   }
-  if (make) return make();
+  if (make) {
+    std::unique_ptr<Environment> made = make();
+    if (!made) throw ValueError(fmt::format("the function of the environment '{}' made none", name));
+    return made;
+  }
   const detail::ClassicFacts* facts = detail::find_classic(name);
   if (facts == nullptr)
     throw ValueError(

@@ -19,7 +19,8 @@ std::unique_ptr<Environment> make_environment(std::string_view name);
 std::unique_ptr<Environment> make_unlimited_environment(std::string_view name);
 /// Lists the names: "CartPole-v1" and the others, and what was registered.
 std::vector<std::string> environment_names();
-/// Adds an environment under a name, for make_environment() and the program. Replaces one of that name.
+/// Adds an environment under a name, for make_environment(), make_agent() and the like. Replaces one of
+/// that name. Throws ValueError for an empty name or function, and for the name of a classic environment.
 /// Thread-safe.
 void register_environment(const std::string& name, EnvironmentFactory make);
 

@@ -38,8 +38,8 @@ IdxArray read_idx(const std::filesystem::path& path) {
                                  static_cast<std::uint64_t>(at[1]) << 16 |
                                  static_cast<std::uint64_t>(at[2]) << 8 | at[3];
     array.extents.push_back(static_cast<std::int64_t>(extent));
-    // Stays below 2^32 * 2^33: one past what any file here has is as good as more.
-    count = std::min<std::uint64_t>(count * extent, std::uint64_t{1} << 33);
+    // Both are at most 2^32, so that the product fits; no file that is read here has as much.
+    count = std::min<std::uint64_t>(count * extent, std::uint64_t{1} << 32);
   }
   if (count != bytes.size() - header)
     fail(fmt::format("its extents ({}) do not give the {} bytes behind them", fmt::join(array.extents, " x "),

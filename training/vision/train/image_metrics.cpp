@@ -26,16 +26,18 @@ void ImageMetrics::add(std::span<const float> logits, std::span<const std::int32
     if (labels[i] < 0 || label >= classes)
       throw ValueError(fmt::format("ImageMetrics: label {} is none of {} classes", labels[i], classes));
     const std::span<const float> row = logits.subspan(i * classes, classes);
-    const auto best = std::ranges::max_element(row);
-    double sum = 0;
-    std::size_t rank = 0;
+    // What is no number is neither greatest nor known, whatever it is compared with.
+    std::size_t best = classes, rank = 0;
     for (std::size_t c = 0; c < classes; ++c) {
-      sum += std::exp(static_cast<double>(row[c]) - static_cast<double>(*best));
-      if (row[c] > row[label] || (row[c] == row[label] && c < label)) ++rank;
+      if (!std::isnan(row[c]) && (best == classes || row[c] > row[best])) best = c;
+      if (c != label && (!(row[c] <= row[label]) || (row[c] == row[label] && c < label))) ++rank;
     }
-    loss_ += std::log(sum) + static_cast<double>(*best) - static_cast<double>(row[label]);
+    if (best == classes) best = label == 0 && classes > 1 ? 1 : 0;
+    double sum = 0;
+    for (const float x : row) sum += std::exp(static_cast<double>(x) - static_cast<double>(row[best]));
+    loss_ += std::log(sum) + static_cast<double>(row[best]) - static_cast<double>(row[label]);
     ++ranks_[rank];
-    ++counts_[label * classes + static_cast<std::size_t>(best - row.begin())];
+    ++counts_[label * classes + best];
     ++images_;
   }
 }

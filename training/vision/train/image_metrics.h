@@ -21,7 +21,8 @@ class ImageMetrics {
  public:
   explicit ImageMetrics(std::vector<std::string> class_names);
 
-  /// Adds images: logits row by row (images x classes), and their labels. Throws ShapeError, ValueError.
+  /// Adds images: logits row by row (images x classes), and their labels. An image
+  /// whose logits are no numbers is not known. Throws ShapeError, ValueError.
   void add(std::span<const float> logits, std::span<const std::int32_t> labels);
 
   std::int64_t images() const { return images_; }
