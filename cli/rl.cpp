@@ -12,6 +12,7 @@
 #include "cli/arguments/usage_error.h"
 #include "engine/base/error.h"
 #include "lm/base/atomic_file.h"
+#include "training/checkpoints/run_lock.h"
 #include "training/rl/envs/registry.h"
 #include "training/rl/policy/agent_report.h"
 #include "training/rl/policy/log.h"
@@ -91,6 +92,7 @@ class RlCommand : public Command {
                         .placement = placement_ == "device" ? rl::Placement::device : rl::Placement::host});
     const fs::path folder(out_), file = folder / kAgentFile;
     fs::create_directories(folder);
+    const RunLock lock(folder);
     if (resume_)
       agent->load(file);
     else if (fs::exists(file))

@@ -38,3 +38,21 @@ grep -q 'valid: CartPole-v1' "$work/stderr" || fail "no list of environments"
 expect_exit 2 "$CALDERA_BIN" rl walk --env CartPole-v1 --out "$work/other"
 expect_exit 1 "$CALDERA_BIN" rl evaluate --device cpu --env Pendulum-v1 --out "$work/whole"
 expect_exit 1 "$CALDERA_BIN" rl evaluate --device cpu --env CartPole-v1 --out "$work/nothing"
+
+# Two runs do not write to one folder, and one that was killed leaves it free.
+"$CALDERA_BIN" rl train --device cpu --env CartPole-v1 --out "$work/shared" --steps 1000000000 >/dev/null 2>&1 &
+other=$!
+trap 'kill -9 "$other" 2>/dev/null || true; rm -rf "$work"' EXIT
+for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+  [ -e "$work/shared/progress.csv" ] && break
+  sleep 0.2
+done
+expect_exit 1 "$CALDERA_BIN" rl train --device cpu --env CartPole-v1 --out "$work/shared" --steps 256
+grep -q 'another run' "$work/stderr" || fail "two runs wrote to one folder: $(cat "$work/stderr")"
+kill -9 "$other"
+wait "$other" 2>/dev/null || true
+rl train shared --steps 256 >/dev/null
+# What is learned at such a rate are no numbers.
+expect_exit 1 "$CALDERA_BIN" rl train --device cpu --env CartPole-v1 --out "$work/fast" --steps 2000 --learning-rate 1e30
+grep -q 'lower the learning rate' "$work/stderr" || fail "nothing is said of losses that are no numbers"
+expect_exit 2 "$CALDERA_BIN" rl train --device cpu --env CartPole-v1 --out ""
