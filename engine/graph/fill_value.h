@@ -35,13 +35,12 @@ class FillValue {
 
   /// The bits of a scalar of this type, which fits(): a double's for floating types, an integer's for others.
   /// Integers become the nearest double; of a real number the fraction is cut off. A boolean is whether the
-  /// integer part differs from 0.
+  /// number differs from 0.
   constexpr std::int64_t bits(DType dtype) const {
     if (is_floating(dtype))
       return std::bit_cast<std::int64_t>(is_integer_ ? static_cast<double>(integer_) : real_);
     if (is_integer_) return integer_;
-    return dtype == DType::boolean ? static_cast<std::int64_t>(!(real_ > -1 && real_ < 1))
-                                   : static_cast<std::int64_t>(real_);
+    return dtype == DType::boolean ? static_cast<std::int64_t>(real_ != 0) : static_cast<std::int64_t>(real_);
   }
 
   constexpr bool is_integer() const { return is_integer_; }

@@ -10,7 +10,7 @@
 namespace caldera {
 
 /// Highest number of dimensions a tensor may have.
-inline constexpr int kMaxRank = 8;
+inline constexpr int kMaxRank = 12;
 
 /// A short list of integers with inline storage: extents, strides, axes.
 class Dims {

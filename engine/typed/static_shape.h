@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/tensor/shape.h"
+
 namespace caldera {
 
 /// One extent of a type's shape: a number; a name, for one that is known when the program runs and is the
@@ -41,7 +43,7 @@ inline constexpr Extent Batch{"Batch"};
 
 /// The shape of a type. Without a known rank nothing is known of the extents either.
 struct StaticShape {
-  static constexpr int kMost = 8;
+  static constexpr int kMost = kMaxRank;
   bool known = false;
   int rank = 0;
   std::array<Extent, kMost> extents{};
@@ -55,7 +57,7 @@ struct StaticShape {
     return n;
   }
   constexpr void push(Extent e) {
-    if (rank == kMost) throw "a tensor has at most 8 axes";
+    if (rank == kMost) throw "a tensor has at most kMaxRank axes";
     extents[static_cast<std::size_t>(rank++)] = e;
   }
 };

@@ -46,7 +46,7 @@ layout(local_size_x = LANES) in;
 struct View {
   int bias;
   int rows, columns;
-  int batch[4];
+  int batch[8];
 };
 
 layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Arguments {
@@ -55,7 +55,7 @@ layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Arg
   KERNEL_SLOTS
   int batches, queries, keys, d, e;
   int batch_rank;
-  int batch_extents[4];
+  int batch_extents[8];
   int offset;
   int query_step;    // 0: all queries see what query 0 sees
   int part_batches;  // batches of a part of the keys

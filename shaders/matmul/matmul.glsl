@@ -135,7 +135,7 @@ layout(buffer_reference, scalar, buffer_reference_align = B_WIDE * B_ALIGN) read
 struct View {
   int bias;
   int rows, columns;
-  int batch[5];
+  int batch[9];
 };
 
 #ifndef SEGMENTS
@@ -179,7 +179,7 @@ struct Block {
   KERNEL_SLOTS
   int batches, m, n;
   int batch_rank;
-  int batch_extents[5];
+  int batch_extents[9];
   int k[SEGMENTS];
   View views[VIEWS];  // A and B of each segment, then C
   KERNEL_INTEGERS

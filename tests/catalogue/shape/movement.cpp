@@ -148,7 +148,7 @@ std::span<const Operation> movement_operations() {
        },
        .errors = [](const Operation&) -> Errors {
          return {{Refusal::shape, {{{2, 3}}}, axis(3), "(2, 3)"},
-                 {Refusal::shape, {{{1, 1, 1, 1, 1, 1, 1, 2}}}, axis(0), "8 axes"}};
+                 {Refusal::shape, {{{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2}}}, axis(0), "12 axes"}};
        }},
       {.name = "broadcast_to",
        .family = "movement",

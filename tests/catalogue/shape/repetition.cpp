@@ -57,7 +57,7 @@ std::span<const Operation> repetition_operations() {
           },
           [](const Operation&) -> Errors {
             return {{Refusal::value, {{{2, 3}}}, times({2, -1}), "-1"},
-                    {Refusal::shape, {{{2, 3}}}, times({1, 1, 1, 1, 1, 1, 1, 1, 1}), "9"}};
+                    {Refusal::shape, {{{2, 3}}}, times({1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}), "13"}};
           }),
       entry(
           "repeat", "repeat(x, count or counts, axis=none)",

@@ -81,11 +81,12 @@ TEST(Vmap, ErrorsSayWhatDoesNotFit) {
 TEST(Vmap, RefusesMoreAxesThanATensorHas) {
   const LazyTensor x = counted_examples({2, 3});
   const UnaryFunction widest = [](const LazyTensor& a) {
-    return broadcast_to(reshape(a, Shape{3, 1, 1, 1, 1, 1, 1, 1}), Shape{3, 1, 1, 1, 1, 1, 1, 2});
+    return broadcast_to(reshape(a, Shape{3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}),
+                        Shape{3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2});
   };
   const std::string text = message_of<ShapeError>([&] { vmap(widest)(x); });
   EXPECT_MENTIONS(text, "vmap");
-  EXPECT_MENTIONS(text, "more than 8 dimensions");
+  EXPECT_MENTIONS(text, "more than 12 dimensions");
 }
 
 TEST(Vmap, EvaluatingInsideIsAnErrorThatSaysSo) {

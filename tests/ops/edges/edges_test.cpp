@@ -166,5 +166,46 @@ TEST_P(Edges, EmptyMatricesAndTheAxesOfDots) {
   EXPECT_EQ(download(diff(of({1, 2, 3}), 0, -1, of({9}))), (std::vector<double>{1, 2, 3}));
 }
 
+TEST_P(Edges, TwelveAxes) {
+  const Shape shape{2, 1, 2, 3, 1, 2, 1, 2, 1, 2, 1, 2};
+  const LazyTensor flat = arange(shape.numel(), DType::f32);
+  const LazyTensor x = reshape(flat, shape);
+  const auto n = static_cast<double>(shape.numel());
+  EXPECT_EQ(one(sum(x)), n * (n - 1) / 2);
+  // With the axes in reverse, no two of them can be joined.
+  std::vector<int> reversed;
+  for (int axis = shape.rank(); axis-- > 0;) reversed.push_back(axis);
+  const LazyTensor y = permute_dims(x, reversed);
+  const std::vector<double> moved = download(y * 2 + y);
+  std::size_t at = 0;
+  std::vector<std::int64_t> index(12, 0);
+  const Dims strides = shape.strides();
+  for (const double value : moved) {
+    double want = 0;
+    for (int d = 0; d < 12; ++d)
+      want += static_cast<double>(index[static_cast<std::size_t>(d)] * strides[11 - d]);
+    ASSERT_EQ(value, 3 * want) << at;
+    ++at;
+    for (int d = 11; d >= 0; --d) {
+      auto& i = index[static_cast<std::size_t>(d)];
+      if (++i < y.shape(d)) break;
+      i = 0;
+    }
+  }
+  const std::vector<double> sums = download(sum(y, {0, 3, 6, 8, 11}, true));
+  const std::vector<double> same = download(sum(x, {11, 8, 5, 3, 0}, true));
+  ASSERT_EQ(sums.size(), same.size());
+  double total = 0;
+  for (const double value : sums) total += value;
+  EXPECT_EQ(total, n * (n - 1) / 2);
+  EXPECT_EQ(download(grad(sum(square(y)), x)), download(x * 2));
+  // Products of batches that are in the order of nothing: against those of one batch.
+  const LazyTensor a = swapaxes(swapaxes(x, 0, 5), 3, 9), b = transpose(a + 1);
+  const LazyTensor products = matmul(a, b);
+  EXPECT_EQ(products.shape().rank(), 12);
+  EXPECT_EQ(download(products), download(sum(a * (a + 1), -1)));
+  EXPECT_THROW(expand_dims(x, 0), ShapeError);
+}
+
 }  // namespace
 }  // namespace caldera::testing

@@ -20,7 +20,7 @@ namespace {
 
 using Axis = AttentionAxis;
 
-constexpr int kMostAttentionBatches = 4;  // kMaxRank less M, N, D, E
+constexpr int kMostAttentionBatches = kMaxRank - 4;  // less M, N, D, E
 
 /// A kernel of the step: its operands and scalar arguments among those of the step.
 struct Part {

@@ -19,7 +19,7 @@
 namespace caldera::vulkan {
 namespace {
 
-constexpr int kMostProductBatches = 5;  // kMaxRank less M, N, K
+constexpr int kMostProductBatches = kMaxRank - 3;  // less M, N, K
 
 /// Writes one operand's View.
 void write_view(ArgumentBlock& block, const ProductProblem::View& view, std::int64_t bias) {
