@@ -104,9 +104,9 @@ const Row kRows[] = {
     {"take of too many dimensions",
      Kind::shape,
      [] {
-       take(of({1, 1, 1, 1, 1}), of({1, 1, 1, 1, 1}, DType::i32));
+       take(of({1, 1, 1, 1, 1, 1, 1}), of({1, 1, 1, 1, 1, 1, 1}, DType::i32));
      },
-     {"take", "(1, 1, 1, 1, 1)"}},
+     {"take", "(1, 1, 1, 1, 1, 1, 1)"}},
     {"scatter_add of other updates",
      Kind::shape,
      [] {

@@ -41,7 +41,8 @@ TEST_P(FillValues, AreLiteralsOfAnyKind) {
   EXPECT_TRUE(LazyTensor::full({}, true, DType::boolean).item<bool>());
   EXPECT_EQ(LazyTensor::full({1}, std::uint8_t{255}, DType::u8).to_vector<std::uint8_t>(),
             std::vector<std::uint8_t>{255});
-  EXPECT_FALSE(LazyTensor::full({}, 0.5, DType::boolean).item<bool>());
+  EXPECT_TRUE(LazyTensor::full({}, 0.5, DType::boolean).item<bool>());
+  EXPECT_FALSE(LazyTensor::full({}, -0.0, DType::boolean).item<bool>());
   EXPECT_TRUE(LazyTensor::full({}, 1e30, DType::boolean).item<bool>());
 }
 

@@ -92,9 +92,9 @@ TEST(BuildErrors, ShapesThatDoNotFit) {
       {{"take", "(2, 3)"}, [&] { take(a, i32({1}), -3); }},
       {{"scatter_add", "(2, 3)", "(2, 4)"}, [&] { scatter_add(a, i32({2}), b); }},
       {{"pad", "(2, 3)"}, [&] { pad(a, {1}, {1}); }},
-      {{"pad", "negative", "(2, 3)"},
+      {{"pad", "take more", "(2, 3)"},
        [&] {
-         pad(a, {-1, 0}, {0, 0});
+         pad(a, {-3, 0}, {0, 0});
        }},
       {{"concatenate", "(2, 3)", "(2, 4)"},
        [&] {
