@@ -92,10 +92,13 @@ class Runner {
     nlohmann::json request = peer_->request_of(case_);
     if (!work_.model_file.empty()) request["model"] = work_.model_file;
     peer_case_ = peer_->open(request);
-    if (peer_case_)
+    if (peer_case_) {
       peer_iterations_ = iterations_for(peer_case_->seconds);
-    else
+      // What llama-bench says of a token is the mean of so many, the first of which wakes threads and caches.
+      iterations_ = std::max(iterations_, request.value("generate", std::int64_t{1}));
+    } else {
       note(fmt::format("{}: {} cannot run it: {}", case_.name, peer_->library(), peer_->error()));
+    }
   }
 
   void run() {
