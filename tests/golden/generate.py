@@ -331,7 +331,7 @@ def pad(x, a):
     value = a.get("value", 0)
     out = torch.full(shape, value if t.is_floating_point() else int(value), dtype=t.dtype)
     if t.dtype == torch.bool:
-        out = torch.full(shape, bool(int(value)), dtype=t.dtype)
+        out = torch.full(shape, bool(value), dtype=t.dtype)
     at = tuple(slice(l, l + (n - 1) * (i + 1) + 1 if n else l, i + 1)
                for n, l, i in zip(t.shape, a["low"], interior))
     out = out.clone()

@@ -109,7 +109,7 @@ std::span<const Operation> joining_operations() {
        .samples = pad_samples,
        .errors = [](const Operation&) -> std::vector<ErrorSample> {
          return {{Refusal::shape, {{{2, 3}}}, {{"low", Integers{1}}, {"high", Integers{1}}}, "(2, 3)"},
-                 {Refusal::shape, {{{3}}}, {{"low", Integers{-1}}, {"high", Integers{1}}}, "(3,)"},
+                 {Refusal::shape, {{{3}}}, {{"low", Integers{-5}}, {"high", Integers{1}}}, "(3,)"},
                  {Refusal::shape,
                   {{{3}}},
                   {{"low", Integers{0}}, {"high", Integers{0}}, {"interior", Integers{-1}}},

@@ -88,7 +88,7 @@ std::span<const Operation> manipulation_operations() {
           [](const Operation&) -> Errors {
             return {{Refusal::shape, {{{2, 3}}}, {{"axes", Integers{2}}}, "(2, 3)"},
                     {Refusal::shape, {{{2, 3}}}, {{"axes", Integers{1, -1}}}, "(2, 3)"},
-                    {Refusal::shape, {{{}}}, {{"axes", Integers{0}}}, "()"}};
+                    {Refusal::shape, {{{}}}, {{"axes", Integers{1}}}, "()"}};
           }),
       entry("roll", "roll(x, shift, axes=none)",
             "The elements moved on, those beyond the end to the front: in row-major order, or along each of "

@@ -34,7 +34,7 @@ std::vector<Sample> pad_samples(const Operation&) {
 
 std::vector<ErrorSample> common_errors(const Operation&) {
   return {{Refusal::shape, {{{2, 3}}}, margins({1}, {1}), "(2, 3)"},
-          {Refusal::shape, {{{2, 3}}}, margins({0, -1}, {0, 0}), "-1"},
+          {Refusal::shape, {{{2, 3}}}, margins({0, -4}, {0, 0}), "-4"},
           {Refusal::shape, {{{0, 3}}}, margins({1, 0}, {0, 0}), "(0, 3)"}};
 }
 /// Of modes that repeat no element twice.

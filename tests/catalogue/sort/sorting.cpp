@@ -57,7 +57,7 @@ Errors topk_errors(const Operation&) {
   return {{Refusal::value, {{{2, 3}}}, k(4, 1), "(2, 3)"},
           {Refusal::value, {{{2, 3}}}, k(-1, 1), "-1"},
           {Refusal::shape, {{{2, 3}}}, k(1, 2), "(2, 3)"},
-          {Refusal::shape, {{{}}}, k(1, 0), "()"}};
+          {Refusal::shape, {{{}}}, k(1, 1), "()"}};
 }
 
 Samples search_samples(const Operation&) {
