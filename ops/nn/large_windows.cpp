@@ -1,7 +1,5 @@
 #include "ops/nn/large_windows.h"
 
-#include <bit>
-
 #include "ops/core/arithmetic.h"
 #include "ops/core/comparison.h"
 #include "ops/core/selection.h"
