@@ -43,13 +43,6 @@ std::vector<bool> feeders_of(const Plan& plan, const StepGraph& graph) {
   return feeds;
 }
 
-void put_in_order(Plan& plan, const std::vector<std::size_t>& order) {
-  std::vector<Step> steps;
-  steps.reserve(plan.steps.size());
-  for (const std::size_t s : order) steps.push_back(std::move(plan.steps[s]));
-  plan.steps = std::move(steps);
-}
-
 }  // namespace
 
 void order_exchanges(Plan& plan) {
@@ -81,7 +74,7 @@ void order_exchanges(Plan& plan) {
   };
   for (std::uint32_t s = 0; s < waits.size(); ++s)
     if (waits[s] == 0) add(s);
-  std::vector<std::size_t> order;
+  std::vector<std::uint32_t> order;
   while (!ready.empty() || !held.empty()) {
     std::uint32_t s = 0;
     if (!ready.empty()) {
@@ -109,14 +102,14 @@ void move_exchanges_up(Plan& plan) {
   const StepGraph graph(plan);
   const std::vector<std::uint32_t> before = exchanges_before(plan, graph);
   const std::vector<bool> feeds = feeders_of(plan, graph);
-  std::vector<std::size_t> order(plan.steps.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, {}, [&](std::size_t s) { return before[s]; });
-  const auto must_precede = [&](std::size_t first, std::size_t second) {
+  std::vector<std::uint32_t> order(plan.steps.size());
+  std::iota(order.begin(), order.end(), std::uint32_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::uint32_t s) { return before[s]; });
+  const auto must_precede = [&](std::uint32_t first, std::uint32_t second) {
     return std::ranges::find(graph.successors[first], second) != graph.successors[first].end();
   };
   for (std::size_t at = 0; at < order.size(); ++at) {
-    const std::size_t s = order[at];
+    const std::uint32_t s = order[at];
     const bool exchanges = is_exchange(plan.steps[s]);
     if (!exchanges && !feeds[s]) continue;
     std::size_t to = at;

@@ -13,13 +13,6 @@
 namespace caldera {
 namespace {
 
-void put_in_order(Plan& plan, const std::vector<std::uint32_t>& order) {
-  std::vector<Step> steps;
-  steps.reserve(plan.steps.size());
-  for (std::uint32_t s : order) steps.push_back(std::move(plan.steps[s]));
-  plan.steps = std::move(steps);
-}
-
 /// What the arena may take so that there are fewer barriers.
 std::int64_t most_bytes(std::int64_t arena_bytes) {
   const auto share =

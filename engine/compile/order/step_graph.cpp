@@ -117,6 +117,13 @@ std::int64_t peak_of(const StepGraph& graph, std::span<const std::uint32_t> orde
   return peak;
 }
 
+void put_in_order(Plan& plan, std::span<const std::uint32_t> order) {
+  std::vector<Step> steps;
+  steps.reserve(plan.steps.size());
+  for (const std::uint32_t s : order) steps.push_back(std::move(plan.steps[s]));
+  plan.steps = std::move(steps);
+}
+
 Rows<std::uint32_t> reversed_edges(const StepGraph& graph) {
   std::vector<std::vector<std::uint32_t>> to(graph.size());
   for (std::uint32_t s = 0; s < graph.size(); ++s) {

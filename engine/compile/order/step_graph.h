@@ -55,6 +55,9 @@ struct StepGraph {
   Rows<Replacement> replacements;          // for each step
 };
 
+/// Moves the steps of a plan into an order, a list of all their indices.
+void put_in_order(Plan& plan, std::span<const std::uint32_t> order);
+
 /// The edges of the graph, the other way round.
 Rows<std::uint32_t> reversed_edges(const StepGraph& graph);
 

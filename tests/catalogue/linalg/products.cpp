@@ -46,17 +46,18 @@ std::vector<ErrorSample> einsum_errors(const Operation&) {
                       const char* mentions) {
     return ErrorSample{refusal, std::move(operands), {{"equation", std::string(equation)}}, mentions};
   };
-  return {bad(Refusal::shape, "ij,jk->ik", {{{2, 3}}, {{4, 5}}}, "(4, 5)"),
-          bad(Refusal::shape, "ij->ji", {{{2, 3, 4}}}, "(2, 3, 4)"),
-          bad(Refusal::shape, "ijk->i", {{{2, 3}}}, "(2, 3)"),
-          bad(Refusal::value, "ij,jk->ik", {{{2, 3}}}, "2 terms for 1"),
-          bad(Refusal::value, "ij->ik", {{{2, 3}}}, "'k'"),
-          bad(Refusal::value, "ij->ii", {{{2, 3}}}, "twice"),
-          bad(Refusal::value, "i1->i", {{{2, 3}}}, "'1'"),
-          bad(Refusal::value, "i..->i", {{{2, 3}}}, "..."),
-          bad(Refusal::value, "ij->i->j", {{{2, 3}}}, "'-'"),
-          bad(Refusal::shape, "abcdefg,hijklmn", {{{1, 1, 1, 1, 1, 1, 1}}, {{1, 1, 1, 1, 1, 1, 1}}}, "14 axes"),
-          bad(Refusal::value, "", {{{2}}, {{2}}}, "1 terms for 2")};
+  return {
+      bad(Refusal::shape, "ij,jk->ik", {{{2, 3}}, {{4, 5}}}, "(4, 5)"),
+      bad(Refusal::shape, "ij->ji", {{{2, 3, 4}}}, "(2, 3, 4)"),
+      bad(Refusal::shape, "ijk->i", {{{2, 3}}}, "(2, 3)"),
+      bad(Refusal::value, "ij,jk->ik", {{{2, 3}}}, "2 terms for 1"),
+      bad(Refusal::value, "ij->ik", {{{2, 3}}}, "'k'"),
+      bad(Refusal::value, "ij->ii", {{{2, 3}}}, "twice"),
+      bad(Refusal::value, "i1->i", {{{2, 3}}}, "'1'"),
+      bad(Refusal::value, "i..->i", {{{2, 3}}}, "..."),
+      bad(Refusal::value, "ij->i->j", {{{2, 3}}}, "'-'"),
+      bad(Refusal::shape, "abcdefg,hijklmn", {{{1, 1, 1, 1, 1, 1, 1}}, {{1, 1, 1, 1, 1, 1, 1}}}, "14 axes"),
+      bad(Refusal::value, "", {{{2}}, {{2}}}, "1 terms for 2")};
 }
 
 std::vector<Sample> pairs(std::initializer_list<std::pair<Shape, Shape>> shapes,
