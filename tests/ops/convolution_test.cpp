@@ -1,5 +1,5 @@
 // Convolutions of the CPU: each way of computing them beside the plain sum in double.
-#include "ops/nn/convolution.h"
+#include "ops/spatial/convolution.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "lm/nn/module.h"
-#include "ops/nn/convolution.h"
+#include "ops/spatial/convolution.h"
 
 namespace caldera::vision {
 

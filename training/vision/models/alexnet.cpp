@@ -1,6 +1,6 @@
 // AlexNet, in the form of "One weird trick" (Krizhevsky 2014), as torchvision has it.
 #include "ops/nn/activations.h"
-#include "ops/nn/pooling.h"
+#include "ops/spatial/pooling.h"
 #include "training/vision/layers/layer_maker.h"
 #include "training/vision/models/image_networks.h"
 

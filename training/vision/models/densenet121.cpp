@@ -2,8 +2,8 @@
 #include <array>
 
 #include "ops/nn/activations.h"
-#include "ops/nn/pooling.h"
 #include "ops/shape/joining.h"
+#include "ops/spatial/pooling.h"
 #include "training/vision/layers/layer_maker.h"
 #include "training/vision/models/image_networks.h"
 

@@ -1,8 +1,8 @@
 // GoogLeNet (Szegedy et al. 2014) as torchvision has it: normalised, with 3x3 in the place of 5x5, and
 // without its two heads for training.
 #include "ops/nn/activations.h"
-#include "ops/nn/pooling.h"
 #include "ops/shape/joining.h"
+#include "ops/spatial/pooling.h"
 #include "training/vision/layers/layer_maker.h"
 #include "training/vision/models/image_networks.h"
 

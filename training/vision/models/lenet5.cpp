@@ -1,6 +1,6 @@
 // LeNet-5 (LeCun et al. 1998), as it is usually written today: rectifiers, and maxima in pooling.
 #include "ops/nn/activations.h"
-#include "ops/nn/pooling.h"
+#include "ops/spatial/pooling.h"
 #include "training/vision/layers/layer_maker.h"
 #include "training/vision/models/image_networks.h"
 

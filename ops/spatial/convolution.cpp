@@ -1,4 +1,4 @@
-#include "ops/nn/convolution.h"
+#include "ops/spatial/convolution.h"
 
 #include <fmt/core.h>
 
@@ -12,10 +12,10 @@
 #include "ops/core/slicing.h"
 #include "ops/core/views.h"
 #include "ops/linalg/matmul.h"
-#include "ops/nn/convolution_node.h"
-#include "ops/nn/spatial.h"
-#include "ops/nn/windows.h"
 #include "ops/shape/joining.h"
+#include "ops/spatial/convolution_node.h"
+#include "ops/spatial/spatial.h"
+#include "ops/spatial/windows.h"
 
 namespace caldera {
 namespace {

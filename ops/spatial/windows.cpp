@@ -1,10 +1,10 @@
-#include "ops/nn/windows.h"
+#include "ops/spatial/windows.h"
 
 #include <limits>
 
 #include "ops/core/node_builder.h"
 #include "ops/core/slicing.h"
-#include "ops/nn/spatial.h"
+#include "ops/spatial/spatial.h"
 
 namespace caldera::windows {
 

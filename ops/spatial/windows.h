@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "ops/core/slicing.h"
-#include "ops/nn/spatial.h"
+#include "ops/spatial/spatial.h"
 
 namespace caldera::windows {
 

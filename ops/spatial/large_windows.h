@@ -2,7 +2,7 @@
 // 4 ... elements, so that a window of k elements takes about log2(k) passes and not k.
 #pragma once
 
-#include "ops/nn/windows.h"
+#include "ops/spatial/windows.h"
 
 namespace caldera::windows {
 

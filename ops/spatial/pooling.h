@@ -3,7 +3,7 @@
 #pragma once
 
 #include "engine/graph/lazy_tensor.h"
-#include "ops/nn/spatial.h"
+#include "ops/spatial/spatial.h"
 
 namespace caldera {
 

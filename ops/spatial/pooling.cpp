@@ -1,4 +1,4 @@
-#include "ops/nn/pooling.h"
+#include "ops/spatial/pooling.h"
 
 #include <fmt/core.h>
 
@@ -10,9 +10,9 @@
 #include "ops/core/comparison.h"
 #include "ops/core/creation.h"
 #include "ops/core/selection.h"
-#include "ops/nn/large_windows.h"
-#include "ops/nn/spatial.h"
-#include "ops/nn/windows.h"
+#include "ops/spatial/large_windows.h"
+#include "ops/spatial/spatial.h"
+#include "ops/spatial/windows.h"
 
 namespace caldera {
 namespace {

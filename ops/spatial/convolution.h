@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/graph/lazy_tensor.h"
-#include "ops/nn/spatial.h"
+#include "ops/spatial/spatial.h"
 
 namespace caldera {
 

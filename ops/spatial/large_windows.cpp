@@ -1,4 +1,4 @@
-#include "ops/nn/large_windows.h"
+#include "ops/spatial/large_windows.h"
 
 #include "ops/core/arithmetic.h"
 #include "ops/core/comparison.h"

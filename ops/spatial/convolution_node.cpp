@@ -1,4 +1,4 @@
-#include "ops/nn/convolution_node.h"
+#include "ops/spatial/convolution_node.h"
 
 #include "ops/core/node_builder.h"
 

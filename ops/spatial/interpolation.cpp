@@ -1,4 +1,4 @@
-#include "ops/nn/interpolation.h"
+#include "ops/spatial/interpolation.h"
 
 #include <fmt/core.h>
 
