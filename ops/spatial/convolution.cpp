@@ -109,10 +109,36 @@ LazyTensor with_bias(const LazyTensor& y, const LazyTensor& bias) {
 
 }  // namespace
 
+namespace {
+
+/// The convolution whose result has x's extents.
+LazyTensor same_conv(const LazyTensor& x, const LazyTensor& weight, const LazyTensor& bias,
+                     const ConvOptions& options) {
+  const auto is = [](const Spatial& all, std::int64_t value) {
+    return std::ranges::all_of(all, [&](std::int64_t v) { return v == value; });
+  };
+  if (!is(options.padding, 0)) throw ValueError("conv: same takes no padding of its own");
+  if (!is(options.stride, 1)) throw ValueError("conv: same takes strides of 1");
+  const Spatial dilation = each("conv", "dilation", options.dilation, x.rank() - kLead, 1);
+  ConvOptions explicitly = options;
+  explicitly.same = false;
+  explicitly.padding.clear();
+  Spatial odd;
+  for (std::size_t i = 0; i < dilation.size(); ++i) {
+    const std::int64_t reach = dilation[i] * (weight.shape(static_cast<int>(i) + kLead) - 1);
+    explicitly.padding.push_back(reach / 2);
+    odd.push_back(reach % 2);
+  }
+  return conv(padded(x, Spatial(odd.size(), 0), odd, 0), weight, bias, explicitly);
+}
+
+}  // namespace
+
 LazyTensor conv(const LazyTensor& x, const LazyTensor& weight, const LazyTensor& bias,
                 const ConvOptions& options) {
   const int n = spatial_axes("conv", x);
   check_weights("conv", x, weight, bias, options.groups, false);
+  if (options.same) return same_conv(x, weight, bias, options);
   const Spatial padding = each("conv", "padding", options.padding, n, 0);
   const Spatial stride = each("conv", "stride", options.stride, n, 1),
                 dilation = each("conv", "dilation", options.dilation, n, 1);
@@ -132,6 +158,7 @@ LazyTensor conv(const LazyTensor& x, const LazyTensor& weight, const LazyTensor&
 LazyTensor conv_transpose(const LazyTensor& x, const LazyTensor& weight, const LazyTensor& bias,
                           const ConvOptions& options) {
   const char* const op = "conv_transpose";
+  if (options.same) throw ValueError("conv_transpose: same goes with conv alone");
   const int n = spatial_axes(op, x);
   check_weights(op, x, weight, bias, options.groups, true);
   const Spatial stride = each(op, "stride", options.stride, n, 1),

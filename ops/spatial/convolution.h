@@ -16,6 +16,9 @@ struct ConvOptions {
   Spatial dilation = {1};  // positive: distance between the kernel's elements
   std::int64_t groups = 1;
   Spatial output_padding = {0};  // transposed only: further elements at the high end, fewer than the stride
+  /// conv only: PyTorch's padding="same" instead of `padding`, which is 0 then: as many zeros as give the
+  /// result x's extents, an odd one of them at the high end. Strides are 1. ("valid" is a padding of 0.)
+  bool same = false;
 };
 
 /// Cross-correlation: x (N, C, D...), weight (O, C / groups, K...), bias (O) or none; the result is

@@ -13,7 +13,12 @@
 #include "ops/core/gather_scatter.h"
 #include "ops/core/node_builder.h"
 #include "ops/core/slicing.h"
+#include "ops/core/sum.h"
+#include "ops/core/views.h"
 #include "ops/shape/repetition.h"
+#include "ops/spatial/adaptive_pooling.h"
+#include "ops/spatial/cubic_weight.h"
+#include "ops/spatial/spatial.h"
 
 namespace caldera {
 namespace {
@@ -104,41 +109,137 @@ LazyTensor along(const std::vector<double>& values, const LazyTensor& x, int axi
   return host_leaf<float>(std::vector<float>(values.begin(), values.end()), shape, x.device());
 }
 
+/// The elements of x that each of the result is a sum of, and their weights.
+struct Taps {
+  std::vector<Indices> indices;              // [tap][element]
+  std::vector<std::vector<double>> weights;  // the same
+
+  explicit Taps(std::size_t count) : indices(count), weights(count) {}
+  void push(std::size_t tap, double index, double weight, const Resampling& r) {
+    indices[tap].push_back(
+        static_cast<std::int32_t>(std::clamp(index, 0.0, static_cast<double>(r.from - 1))));
+    weights[tap].push_back(weight);
+  }
+};
+
+/// Many taps are one gather, of (elements, taps).
+constexpr std::size_t kFewTaps = 4;
+
+LazyTensor combined(const LazyTensor& x, const Resampling& r, const Taps& taps) {
+  const std::size_t count = taps.indices.size(), elements = taps.indices[0].size();
+  if (count <= kFewTaps) {
+    LazyTensor total;
+    for (std::size_t tap = 0; tap < count; ++tap) {
+      const LazyTensor own = selected(x, r.axis, taps.indices[tap]) * along(taps.weights[tap], x, r.axis);
+      total = total.defined() ? total + own : own;
+    }
+    return total;
+  }
+  Indices all;
+  std::vector<double> weights;
+  for (std::size_t i = 0; i < elements; ++i) {
+    for (std::size_t tap = 0; tap < count; ++tap) {
+      all.push_back(taps.indices[tap][i]);
+      weights.push_back(taps.weights[tap][i]);
+    }
+  }
+  const auto wide = static_cast<std::int64_t>(count);
+  const LazyTensor parts = take(x, host_leaf<std::int32_t>(all, Shape{r.to, wide}, x.device()), r.axis);
+  LazyTensor factors = along(weights, x, r.axis);
+  Shape shape = factors.shape();
+  shape[r.axis] = r.to;
+  shape.insert(r.axis + 1, wide);
+  return sum(parts * reshape(factors, shape), r.axis + 1);
+}
+
+/// Where an element of the result is in x. Unlimited: it may be ahead of the first element.
+double place_of(std::int64_t i, const Resampling& r, bool align_corners) {
+  const auto place = static_cast<double>(i);
+  return align_corners ? place * r.ratio : (place + 0.5) * r.ratio - 0.5;
+}
+
 LazyTensor linear(const LazyTensor& x, const Resampling& r, bool align_corners) {
   if (r.from == r.to) return x;  // PyTorch's rule even where the factor says otherwise
-  Indices left, right;
-  std::vector<double> near, far;  // the weights of both
+  Taps taps(2);
   bool between = false;
   for (std::int64_t i = 0; i < r.to; ++i) {
-    const auto place = static_cast<double>(i);
-    const double at = align_corners ? place * r.ratio : std::max(0.0, (place + 0.5) * r.ratio - 0.5);
+    const double at = std::max(0.0, place_of(i, r, align_corners));
     const double index = std::min(std::floor(at), static_cast<double>(r.from - 1));
     const double weight = std::clamp(at - index, 0.0, 1.0);
-    left.push_back(static_cast<std::int32_t>(index));
-    right.push_back(static_cast<std::int32_t>(std::min<std::int64_t>(left.back() + 1, r.from - 1)));
-    near.push_back(1 - weight);
-    far.push_back(weight);
-    between = between || (weight != 0 && left.back() != right.back());
+    taps.push(0, index, 1 - weight, r);
+    taps.push(1, index + 1, weight, r);
+    between = between || (weight != 0 && taps.indices[0].back() != taps.indices[1].back());
   }
-  if (!between) return selected(x, r.axis, left);
-  return selected(x, r.axis, left) * along(near, x, r.axis) +
-         selected(x, r.axis, right) * along(far, x, r.axis);
+  return between ? combined(x, r, taps) : selected(x, r.axis, taps.indices[0]);
+}
+
+LazyTensor cubic(const LazyTensor& x, const Resampling& r, bool align_corners) {
+  Taps taps(4);
+  for (std::int64_t i = 0; i < r.to; ++i) {
+    const double at = place_of(i, r, align_corners), index = std::floor(at);
+    for (int tap = 0; tap < 4; ++tap)
+      taps.push(static_cast<std::size_t>(tap), index - 1 + tap, cubic_weight(at - index + 1 - tap, -0.75), r);
+  }
+  return combined(x, r, taps);
+}
+
+/// Pillow's resampling: the function of linear or cubic interpolation, as wide as a step of the result.
+LazyTensor smoothed(const LazyTensor& x, const Resampling& r, bool is_cubic) {
+  const double stretch = std::max(r.ratio, 1.0), support = (is_cubic ? 2 : 1) * stretch;
+  const auto first = [&](std::int64_t i) {
+    return std::max(0.0, std::trunc(r.ratio * (static_cast<double>(i) + 0.5) - support + 0.5));
+  };
+  const auto behind = [&](std::int64_t i) {
+    return std::min(static_cast<double>(r.from),
+                    std::trunc(r.ratio * (static_cast<double>(i) + 0.5) + support + 0.5));
+  };
+  double most = 1;
+  for (std::int64_t i = 0; i < r.to; ++i) most = std::max(most, behind(i) - first(i));
+  Taps taps(static_cast<std::size_t>(most));
+  for (std::int64_t i = 0; i < r.to; ++i) {
+    const double center = r.ratio * (static_cast<double>(i) + 0.5), count = behind(i) - first(i);
+    std::vector<double> weights;
+    double total = 0;
+    for (double j = 0; j < most; ++j) {
+      const double away = (j + first(i) - center + 0.5) / stretch;
+      const double weight = is_cubic ? cubic_weight(away, -0.5) : std::max(0.0, 1 - std::abs(away));
+      weights.push_back(j < count ? weight : 0);
+      total += weights.back();
+    }
+    for (std::size_t j = 0; j < weights.size(); ++j)
+      taps.push(j, first(i) + static_cast<double>(j), total == 0 ? 0 : weights[j] / total, r);
+  }
+  return combined(x, r, taps);
 }
 
 }  // namespace
 
 LazyTensor interpolate(const LazyTensor& x, const InterpolateOptions& options) {
   ops::check_domain(kName, ScalarDomain::floating, x.dtype());
-  if (options.align_corners && options.mode != Interpolation::linear)
-    throw ValueError(fmt::format("{}: align_corners goes with linear interpolation only", kName));
+  const bool is_smooth = options.mode == Interpolation::linear || options.mode == Interpolation::cubic;
+  if (options.align_corners && !is_smooth)
+    throw ValueError(fmt::format("{}: align_corners goes with linear and cubic interpolation only", kName));
+  if (options.antialias && !is_smooth)
+    throw ValueError(fmt::format("{}: antialias goes with linear and cubic interpolation only", kName));
   const std::vector<Resampling> axes = resamplings(x, options);
-  if (options.mode != Interpolation::linear) {
+  if (options.mode == Interpolation::area) {
+    Spatial size;
+    for (const Resampling& r : axes) size.push_back(r.to);
+    return adaptive_avg_pool(x, size);
+  }
+  if (!is_smooth) {
     LazyTensor y = x;
     for (const Resampling& r : axes) y = nearest(y, r, options.mode == Interpolation::nearest ? 0 : 0.5);
     return y;
   }
   LazyTensor y = astype(x, compute_type(x.dtype()));
-  for (const Resampling& r : axes) y = linear(y, r, options.align_corners);
+  for (const Resampling& r : axes) {
+    const bool is_cubic = options.mode == Interpolation::cubic;
+    if (options.antialias)
+      y = smoothed(y, r, is_cubic);
+    else
+      y = is_cubic ? cubic(y, r, options.align_corners) : linear(y, r, options.align_corners);
+  }
   return astype(y, x.dtype());
 }
 

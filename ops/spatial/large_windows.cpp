@@ -66,18 +66,21 @@ LazyTensor part_of(const LazyTensor& x, int axis, std::int64_t first, std::int64
   return slice(x, axis, first, first + (count - 1) * stride + 1, stride);
 }
 
-/// Elements, and whether they are no margin's; undefined where all are.
+/// Elements, whether they are no margin's (undefined where all are), and what goes with each (or undefined).
 struct Candidates {
-  LazyTensor values, are_elements;
+  LazyTensor values, are_elements, places;
 };
 
 Candidates larger(const Candidates& first, const Candidates& later) {
   const LazyTensor &a = first.values, &b = later.values;
   LazyTensor replaces = logical_and(logical_or(greater(b, a), isnan(b)), logical_not(isnan(a)));
-  if (!first.are_elements.defined()) return {where(replaces, b, a), {}};
+  const auto places = [&] {
+    return first.places.defined() ? where(replaces, later.places, first.places) : LazyTensor();
+  };
+  if (!first.are_elements.defined()) return {where(replaces, b, a), {}, places()};
   // An element wins against a margin, even by a tie.
   replaces = logical_or(replaces, logical_and(later.are_elements, logical_not(first.are_elements)));
-  return {where(replaces, b, a), logical_or(first.are_elements, later.are_elements)};
+  return {where(replaces, b, a), logical_or(first.are_elements, later.are_elements), places()};
 }
 
 }  // namespace
@@ -104,23 +107,24 @@ LazyTensor large_sums(const LazyTensor& padded, const Windows& windows) {
   return y;
 }
 
-LazyTensor large_maxima(const LazyTensor& padded, const LazyTensor& is_element, const Windows& windows) {
-  Candidates best{padded, is_element};
+LargestOfWindows large_maxima(const LazyTensor& padded, const LazyTensor& is_element,
+                              const LazyTensor& places, const Windows& windows) {
+  Candidates best{padded, is_element, places};
   for (std::size_t i = windows.kernel.size(); i-- > 0;) {
     const Line line(windows, i);
-    if (line.are_side_by_side() && !is_element.defined()) {
+    if (line.are_side_by_side() && !is_element.defined() && !places.defined()) {
       best.values = max(line.side_by_side(best.values), line.axis + 1);
       continue;
     }
     best = doubled(line, best, larger,
                    [&](const Candidates& x, std::int64_t first, std::int64_t count, std::int64_t stride) {
-                     return Candidates{part_of(x.values, line.axis, first, count, stride),
-                                       x.are_elements.defined()
-                                           ? part_of(x.are_elements, line.axis, first, count, stride)
-                                           : LazyTensor()};
+                     const auto part = [&](const LazyTensor& of) {
+                       return of.defined() ? part_of(of, line.axis, first, count, stride) : LazyTensor();
+                     };
+                     return Candidates{part(x.values), part(x.are_elements), part(x.places)};
                    });
   }
-  return best.values;
+  return {best.values, best.places};
 }
 
 }  // namespace caldera::windows

@@ -3,13 +3,20 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <vector>
 
+#include "ops/core/arithmetic.h"
+#include "ops/core/broadcast.h"
 #include "ops/core/cast.h"
 #include "ops/core/comparison.h"
 #include "ops/core/creation.h"
+#include "ops/core/gather_scatter.h"
 #include "ops/core/selection.h"
+#include "ops/core/views.h"
+#include "ops/elementwise/power.h"
+#include "ops/index/scatter.h"
 #include "ops/spatial/large_windows.h"
 #include "ops/spatial/spatial.h"
 #include "ops/spatial/windows.h"
@@ -81,6 +88,25 @@ struct Pool {
     for (int axis = 0; axis < kLead; ++axis) shape[axis] = 1;
     return surrounded(full(shape, 1, DType::boolean, x.device()), 0);
   }
+  /// Where the elements of what is surrounded are in their channel, (1, 1, spatial axes ...).
+  LazyTensor places(const char* op, const LazyTensor& x) const {
+    Shape shape(Dims::filled(x.rank(), 1));
+    std::int64_t elements = 1;
+    LazyTensor all;
+    for (std::size_t i = kernel.size(); i-- > 0;) {
+      const int axis = static_cast<int>(i) + kLead;
+      Shape along(Dims::filled(x.rank(), 1));
+      along[axis] = shape[axis] = x.shape(axis) + 2 * padding[i] + beyond[i];
+      if (__builtin_mul_overflow(elements, x.shape(axis), &elements) ||
+          elements > std::numeric_limits<std::int32_t>::max())
+        throw ShapeError(fmt::format("{}: a channel of {} has more elements than int32 counts", op,
+                                     x.shape().to_string()));
+      const LazyTensor own =
+          (iota(along, axis, DType::i32, x.device()) - padding[i]) * (elements / x.shape(axis));
+      all = all.defined() ? all + own : own;
+    }
+    return broadcast_to(all, shape);
+  }
   /// The sums over the windows of what is surrounded already.
   LazyTensor sums(const char* op, const LazyTensor& wide) const {
     LazyTensor total;
@@ -93,17 +119,29 @@ struct Pool {
 
 }  // namespace
 
-LazyTensor max_pool(const LazyTensor& x, const Spatial& kernel, const PoolOptions& options) {
-  const Pool pool("max_pool", x, kernel, options);
+namespace {
+
+/// Largest elements, and with `indices` where they are, undefined otherwise.
+IndexedMaxResult largest_of_windows(const char* op, const LazyTensor& x, const Spatial& kernel,
+                                    const PoolOptions& options, bool indices) {
+  const Pool pool(op, x, kernel, options);
   const LazyTensor wide = pool.surrounded(x, -std::numeric_limits<double>::infinity());
-  const Windows windows("max_pool", wide, pool.kernel, pool.stride, pool.dilation);
-  if (windows::are_large(windows)) return windows::large_maxima(wide, pool.are_elements(x, wide), windows);
-  LazyTensor best, found;  // whether the best is an element of x, undefined where it always is
+  const LazyTensor places = indices ? pool.places(op, x) : LazyTensor();
+  const Windows windows(op, wide, pool.kernel, pool.stride, pool.dilation);
+  if (windows::are_large(windows)) {
+    const auto [values, at] = windows::large_maxima(wide, pool.are_elements(x, wide), places, windows);
+    return {values, indices ? broadcast_to(at, values.shape()) : LazyTensor()};
+  }
+  LazyTensor best, at, found;  // whether the best is an element of x, undefined where it always is
+  std::vector<LazyTensor> parts;
+  if (indices) windows.for_each(places, [&](const LazyTensor& part) { parts.push_back(part); });
   std::int64_t place = 0;
   windows.for_each(wide, [&](const LazyTensor& part) {
+    const LazyTensor part_at = indices ? parts[static_cast<std::size_t>(place)] : LazyTensor();
     const LazyTensor own = pool.inside(x, windows, place++);
     if (!best.defined()) {
       best = part;
+      at = part_at;
       found = own;
       return;
     }
@@ -114,15 +152,60 @@ LazyTensor max_pool(const LazyTensor& x, const Spatial& kernel, const PoolOption
       found = own.defined() ? logical_or(found, own) : own;
     }
     best = where(replaces, part, best);
+    if (indices) at = where(replaces, part_at, at);
   });
-  return best;
+  return {best, indices ? broadcast_to(at, best.shape()) : LazyTensor()};
+}
+
+}  // namespace
+
+LazyTensor max_pool(const LazyTensor& x, const Spatial& kernel, const PoolOptions& options) {
+  return largest_of_windows("max_pool", x, kernel, options, false).values;
+}
+
+IndexedMaxResult max_pool_with_indices(const LazyTensor& x, const Spatial& kernel,
+                                       const PoolOptions& options) {
+  return largest_of_windows("max_pool_with_indices", x, kernel, options, true);
+}
+
+LazyTensor max_unpool(const LazyTensor& x, const LazyTensor& indices, const Spatial& kernel,
+                      const UnpoolOptions& options) {
+  const char* const op = "max_unpool";
+  const int n = spatial_axes(op, x);
+  ops::check_index_type(op, indices);
+  if (indices.shape() != x.shape())
+    throw ShapeError(fmt::format("{}: indices {} are not one for each element of {}", op,
+                                 indices.shape().to_string(), x.shape().to_string()));
+  const Spatial extents = each(op, "kernel", kernel, n, 1),
+                stride = options.stride.empty() ? extents : each(op, "stride", options.stride, n, 1),
+                padding = each(op, "padding", options.padding, n, 0);
+  const bool is_given = !options.output_size.empty();
+  const Spatial given = is_given ? each(op, "output_size", options.output_size, n, 1) : Spatial();
+  Shape whole{x.shape(0), x.shape(1)};
+  std::int64_t elements = 1, results = 1;
+  for (int i = 0; i < n; ++i) {
+    const auto k = static_cast<std::size_t>(i);
+    const std::int64_t extent = x.shape(i + kLead);
+    whole.push_back(is_given ? given[k] : (extent - 1) * stride[k] - 2 * padding[k] + extents[k]);
+    if (whole.back() < 1)
+      throw ShapeError(
+          fmt::format("{}: padding {} leaves nothing of {}", op, padding[k], x.shape().to_string()));
+    elements *= extent;
+    results *= whole.back();
+  }
+  const LazyTensor base = zeros(Shape{x.shape(0), x.shape(1), results}, x.dtype(), x.device());
+  const Shape flat{x.shape(0), x.shape(1), elements};
+  return reshape(put_along_axis(base, reshape(indices, flat), reshape(x, flat), -1), whole);
 }
 
 LazyTensor avg_pool(const LazyTensor& x, const Spatial& kernel, const PoolOptions& options) {
   const Pool pool("avg_pool", x, kernel, options);
   const LazyTensor y = astype(x, compute_type(x.dtype()));
   LazyTensor total = pool.sums("avg_pool", pool.surrounded(y, 0));
-  if (options.count_include_pad && !pool.reaches_beyond()) {
+  if (options.divisor_override) {
+    if (*options.divisor_override == 0) throw ValueError("avg_pool: divisor_override is 0");
+    total = total / static_cast<double>(*options.divisor_override);
+  } else if (options.count_include_pad && !pool.reaches_beyond()) {
     double size = 1;
     for (const std::int64_t extent : pool.kernel) size *= static_cast<double>(extent);
     total = total / size;
@@ -137,6 +220,26 @@ LazyTensor avg_pool(const LazyTensor& x, const Spatial& kernel, const PoolOption
     total = total / pool.sums("avg_pool", counted);
   }
   return astype(total, x.dtype());
+}
+
+LazyTensor lp_pool(const LazyTensor& x, double p, const Spatial& kernel, const PoolOptions& options) {
+  if (!std::isfinite(p) || p == 0)
+    throw ValueError(fmt::format("lp_pool: p is {}, want a number that is finite and not 0", p));
+  const int n = spatial_axes("lp_pool", x);
+  for (const std::int64_t value : each("lp_pool", "padding", options.padding, n, 0)) {
+    if (value != 0)
+      throw ValueError(fmt::format("lp_pool: padding is {}; it takes none, pad() goes ahead", value));
+  }
+  for (const std::int64_t value : each("lp_pool", "dilation", options.dilation, n, 1)) {
+    if (value != 1) throw ValueError(fmt::format("lp_pool: dilation is {}; it takes none", value));
+  }
+  double size = 1;
+  for (const std::int64_t extent : each("lp_pool", "kernel", kernel, n, 1))
+    size *= static_cast<double>(extent);
+  const LazyTensor powers = pow(astype(x, compute_type(x.dtype())), p);
+  const LazyTensor means =
+      avg_pool(powers, kernel, {.stride = options.stride, .ceil_mode = options.ceil_mode});
+  return astype(pow(means * size, 1 / p), x.dtype());
 }
 
 }  // namespace caldera

@@ -447,11 +447,13 @@ def convolution(transposed):
                    "groups": a.get("groups", 1)}
         if transposed:
             options["output_padding"] = each("output_padding", 0)
+        elif a.get("same"):
+            options["padding"] = "same"
         return function(x[0], x[1], x[2] if len(x) > 2 else None, **options)
     return call
 
 
-def pooling(kind):
+def pooling(kind, indices=False):
     def call(x, a):
         n = x[0].dim() - 2
         def each(name, value):
@@ -469,7 +471,129 @@ def pooling(kind):
             return y.reshape(x[0].shape[:2] + y.shape[2:])
         else:
             options["count_include_pad"] = a.get("count_include_pad", True)
+            if "divisor_override" in a:
+                if n == 1:
+                    return None  # PyTorch has it of images and volumes
+                options["divisor_override"] = a["divisor_override"]
+        if kind == "max" and indices:
+            values, places = getattr(F, f"max_pool{n}d")(x[0], kernel, return_indices=True, **options)
+            return [values, places.to(x[0].dtype)]
         return getattr(F, f"{kind}_pool{n}d")(x[0], kernel, **options)
+    return call
+
+
+def lp_pool(x, a):
+    """PyTorch's formula, of which it has no third spatial axis."""
+    kernel = a["kernel"] * (x[0].dim() - 2) if len(a["kernel"]) == 1 else a["kernel"]
+    powers = pooling("avg")([x[0] ** a["p"]], {k: v for k, v in a.items() if k != "p"})
+    ours = (powers * float(np.prod(kernel))) ** (1 / a["p"])
+    function = getattr(F, f"lp_pool{x[0].dim() - 2}d")
+    single = kernel[0] if x[0].dim() == 3 else kernel
+    stride = a.get("stride", kernel)
+    return checked(ours, lambda: function(x[0].detach(), a["p"], single, stride[0] if x[0].dim() == 3 else stride,
+                                          a.get("ceil_mode", False)))
+
+
+def max_unpool(x, a):
+    n = x[0].dim() - 2
+    return getattr(F, f"max_unpool{n}d")(x[0], x[1].long(), *(
+        a.get(k, [None])[0] if len(a.get(k, [None])) == 1 else a[k] for k in ("kernel", "stride")),
+        a.get("padding", [0])[0], a.get("output_size"))
+
+
+def adaptive_pool(kind, indices=False):
+    def call(x, a):
+        n = x[0].dim() - 2
+        size = [None if v == -1 else v for v in a["output_size"]]
+        size = size * n if len(size) == 1 else size
+        if n == 1 and size[0] is None:
+            size[0] = x[0].shape[2]
+        if 0 in size or x[0].numel() == 0:
+            return None
+        function = getattr(F, f"adaptive_{kind}_pool{n}d")
+        y = function(x[0], size[0] if n == 1 else size, *([True] if indices else []))
+        return [y[0], y[1].to(x[0].dtype)] if indices else y
+    return call
+
+
+def grid_sample(x, a):
+    mode = {"linear": "bilinear", "cubic": "bicubic"}.get(a.get("mode", "linear"), "nearest")
+    if x[0].numel() == 0:
+        return None
+    y = F.grid_sample(x[0], x[1], mode, a.get("padding_mode", "zeros"), a.get("align_corners", False))
+    if not y.requires_grad:
+        return y
+    # PyTorch has no second derivative of volumes and of other modes: a formula, held to its results.
+    return checked(sampled(x[0], x[1], a), lambda: y)
+
+
+def sampled(x, grid, a):
+    """grid_sample by its definition."""
+    n, align, padding = x.dim() - 2, a.get("align_corners", False), a.get("padding_mode", "zeros")
+
+    def continued(at, size):
+        if padding == "zeros":
+            return at
+        if padding == "reflection":
+            low, span = (0.0, size - 1.0) if align else (-0.5, float(size))
+            away = (at - low).abs()
+            turns = torch.floor(away / span).detach()
+            left = away - turns * span
+            at = torch.where(turns % 2 == 0, left + low, span - left + low)
+        return at.clamp(0, size - 1)
+
+    def taps(i):
+        size = x.shape[i + 2]
+        g = grid[..., n - 1 - i]
+        at = (g + 1) / 2 * (size - 1) if align else ((g + 1) * size - 1) / 2
+        mode = a.get("mode", "linear")
+        if mode != "cubic":
+            at = continued(at, size)
+        if mode == "nearest":
+            return [(torch.round(at).detach(), torch.ones_like(at))]
+        first = torch.floor(at).detach()
+        t = at - first
+        if mode == "linear":
+            return [(first, 1 - t), (first + 1, t)]
+        A = -0.75
+        near = lambda t: ((A + 2) * t - (A + 3)) * t * t + 1
+        far = lambda t: ((A * t - 5 * A) * t + 8 * A) * t - 4 * A
+        return [(continued(first + k - 1, size).detach(), w) for k, w in enumerate((far(t + 1), near(t), near(1 - t),
+                                                                                    far(2 - t)))]
+
+    total = 0
+    for combination in __import__("itertools").product(*[taps(i) for i in range(n)]):
+        index, weight, inside = 0, 1, True
+        for i, (at, w) in enumerate(combination):
+            size = x.shape[i + 2]
+            index = index * size + at.clamp(0, size - 1).long()
+            weight = weight * w
+            inside = inside & (at >= 0) & (at <= size - 1)
+        flat = x.flatten(2)
+        places = index.flatten(1).unsqueeze(1).expand(-1, x.shape[1], -1)
+        values = torch.gather(flat, 2, places).reshape(x.shape[:2] + index.shape[1:])
+        total = total + values * (weight * inside).unsqueeze(1)
+    return total
+
+
+def columns(function):
+    """PyTorch has images alone: signals are images of one row."""
+    def call(x, a):
+        options = {k: a.get(k, [v]) for k, v in (("dilation", 1), ("padding", 0), ("stride", 1))}
+        n = len(a["output_size"]) if "output_size" in a else x[0].dim() - 2
+        kernel = a["kernel"]
+        if n == 3:
+            return None
+        if n == 1:
+            kernel = [1] + kernel
+            options = {"dilation": [1] + options["dilation"], "padding": [0] + options["padding"],
+                       "stride": [1] + options["stride"]}
+        options = {k: v[0] if len(v) == 1 else v for k, v in options.items()}
+        kernel = kernel[0] if len(kernel) == 1 else kernel
+        if function is F.unfold:
+            return F.unfold(x[0].unsqueeze(2) if n == 1 else x[0], kernel, **options)
+        y = F.fold(x[0], ([1] if n == 1 else []) + a["output_size"], kernel, **options)
+        return y.squeeze(2) if n == 1 else y
     return call
 
 
@@ -527,8 +651,14 @@ def interpolate(x, a):
     if size is not None and len(size) == 1:
         size = size[0]
     scale = a.get("scale_factor")
-    return F.interpolate(x[0], size, scale, mode, a.get("align_corners", False) if "linear" in mode else None,
-                         a.get("recompute_scale_factor", False) or None)
+    smooth = "linear" in mode or mode == "cubic"
+    options = (a.get("align_corners", False) if smooth else None, a.get("recompute_scale_factor", False) or None,
+               a.get("antialias", False))
+    if mode != "cubic":
+        return F.interpolate(x[0], size, scale, mode, *options)
+    if x[0].dim() == 4:
+        return F.interpolate(x[0], size, scale, "bicubic", *options)
+    return F.interpolate(x[0].unsqueeze(2), (1, size), None, "bicubic", *options).squeeze(2)  # signals as images
 
 
 def cast(x, a):
@@ -648,6 +778,21 @@ OPERATIONS = {
     "conv_transpose": convolution(True),
     "max_pool": pooling("max"),
     "avg_pool": pooling("avg"),
+    "lp_pool": lp_pool,
+    "max_pool_with_indices": pooling("max", True),
+    "max_unpool": max_unpool,
+    "adaptive_avg_pool": adaptive_pool("avg"),
+    "adaptive_max_pool": adaptive_pool("max"),
+    "adaptive_max_pool_with_indices": adaptive_pool("max", True),
+    # images
+    "grid_sample": grid_sample,
+    "affine_grid": lambda x, a: F.affine_grid(x[0], a["size"], a.get("align_corners", False)),
+    "pixel_shuffle": lambda x, a: F.pixel_shuffle(x[0], a["upscale_factor"]) if x[0].numel() else None,
+    "pixel_unshuffle": lambda x, a: F.pixel_unshuffle(x[0], a["downscale_factor"]) if x[0].numel() else None,
+    "channel_shuffle": lambda x, a: x[0].unflatten(1, (a["groups"], -1)).transpose(1, 2).flatten(1, 2)
+    if x[0].numel() else None,
+    "im2col": columns(F.unfold),
+    "col2im": columns(F.fold),
     "softmax": along(torch.softmax),
     "log_softmax": along(torch.log_softmax),
     "logsumexp": logsumexp,

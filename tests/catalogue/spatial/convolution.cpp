@@ -19,7 +19,8 @@ ConvOptions conv_options(const Arguments& a) {
           .padding = a.integers("padding", {0}),
           .dilation = a.integers("dilation", {1}),
           .groups = a.integer("groups", 1),
-          .output_padding = a.integers("output_padding", {0})};
+          .output_padding = a.integers("output_padding", {0}),
+          .same = a.flag("same", false)};
 }
 template <auto F>
 Results call_conv(Tensors x, const Arguments& a) {
@@ -63,7 +64,12 @@ std::vector<Sample> conv_samples(const Operation&) {
           settings({1, 2, 4, 3, 4}, {4, 1, 2, 1, 3}, {2, 1, 1}, {0, 1, 1}, {1}, 2, true),
           settings({1, 1, 5, 4, 5}, {2, 1, 2, 2, 2}, {2}, {1}, {2}, 1),
           settings({2, 2, 3, 3, 3}, {2, 2, 3, 3, 3}, {1}, {1}, {1}, 1),
-          settings({1, 4, 5, 6}, {2, 2, 3, 3}, {2}, {1}, {1}, 2, true)};
+          settings({1, 4, 5, 6}, {2, 2, 3, 3}, {2}, {1}, {1}, 2, true),
+          {{{{2, 3, 7}}, {{4, 3, 3}}}, {{"same", true}}},
+          {{{{2, 2, 7}}, {{4, 1, 4}}, {{4}}},
+           {{"same", true}, {"groups", std::int64_t{2}}, {"dilation", Integers{3}}}},
+          {{{{1, 2, 5, 6}}, {{3, 2, 2, 3}}, {{3}}}, {{"same", true}, {"dilation", Integers{1, 2}}}},
+          {{{{1, 2, 3, 4, 3}}, {{2, 2, 2, 1, 3}}}, {{"same", true}}}};
 }
 
 std::vector<ErrorSample> conv_errors(const Operation&) {
@@ -88,7 +94,15 @@ std::vector<ErrorSample> conv_errors(const Operation&) {
           {.refusal = Refusal::value,
            .operands = {{{2, 3, 7}}, {{4, 3, 3}}},
            .arguments = {{"groups", std::int64_t{0}}},
-           .mentions = "groups is 0"}};
+           .mentions = "groups is 0"},
+          {.refusal = Refusal::value,
+           .operands = {{{2, 3, 7}}, {{4, 3, 3}}},
+           .arguments = {{"same", true}, {"stride", Integers{2}}},
+           .mentions = "strides of 1"},
+          {.refusal = Refusal::value,
+           .operands = {{{2, 3, 7}}, {{4, 3, 3}}},
+           .arguments = {{"same", true}, {"padding", Integers{1}}},
+           .mentions = "no padding"}};
 }
 
 std::vector<Sample> transpose_samples(const Operation&) {
@@ -121,7 +135,11 @@ std::vector<ErrorSample> transpose_errors(const Operation&) {
           {.refusal = Refusal::value,
            .operands = {{{2, 3, 7}}, {{3, 4, 3}}},
            .arguments = {{"output_padding", Integers{1}}},
-           .mentions = "output_padding 1"}};
+           .mentions = "output_padding 1"},
+          {.refusal = Refusal::value,
+           .operands = {{{2, 3, 7}}, {{3, 4, 3}}},
+           .arguments = {{"same", true}},
+           .mentions = "conv alone"}};
 }
 
 constexpr EntriesOf entry{"convolution", kFloating};
@@ -130,9 +148,11 @@ constexpr EntriesOf entry{"convolution", kFloating};
 
 std::span<const Operation> convolution_operations() {
   static const Operation kTable[] = {
-      entry("conv", "conv(x, weight, bias=none, {stride, padding, dilation, groups})",
-            "Cross-correlation over 1, 2 or 3 spatial axes: x (N, C, D...), weight (O, C / groups, K...).",
-            call_conv<caldera::conv>, conv_samples, conv_errors),
+      entry(
+          "conv", "conv(x, weight, bias=none, {stride, padding, dilation, groups, same=false})",
+          "Cross-correlation over 1, 2 or 3 spatial axes: x (N, C, D...), weight (O, C / groups, K...). With "
+          "same the result has x's extents.",
+          call_conv<caldera::conv>, conv_samples, conv_errors),
       entry(
           "conv_transpose",
           "conv_transpose(x, weight, bias=none, {stride, padding, dilation, groups, output_padding})",

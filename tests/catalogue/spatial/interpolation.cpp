@@ -15,6 +15,8 @@ using Integers = Arguments::Integers;
 
 Interpolation mode_of(const std::string& name) {
   if (name == "linear") return Interpolation::linear;
+  if (name == "cubic") return Interpolation::cubic;
+  if (name == "area") return Interpolation::area;
   return name == "nearest" ? Interpolation::nearest : Interpolation::nearest_exact;
 }
 
@@ -22,7 +24,8 @@ std::vector<LazyTensor> call_interpolate(Tensors x, const Arguments& a) {
   InterpolateOptions options{.size = a.integers("size"),
                              .mode = mode_of(a.text("mode", "nearest")),
                              .align_corners = a.flag("align_corners", false),
-                             .recompute_scale_factor = a.flag("recompute_scale_factor", false)};
+                             .recompute_scale_factor = a.flag("recompute_scale_factor", false),
+                             .antialias = a.flag("antialias", false)};
   if (a.has("scale_factor")) options.scale_factor = {a.real("scale_factor", 1)};
   return {interpolate(x[0], options)};
 }
@@ -61,6 +64,26 @@ std::vector<Sample> interpolate_samples(const Operation&) {
       out.push_back(scaled({1, 1, 2, 3, 2}, 1.5, mode, align_corners));
     }
   }
+  for (const bool align_corners : {false, true}) {
+    for (const std::int64_t size : {1, 3, 7, 10})
+      out.push_back(sized({1, 2, 7}, {size}, "cubic", align_corners));
+    out.push_back(sized({1, 2, 3, 4}, {5, 6}, "cubic", align_corners));
+    out.push_back(sized({1, 1, 5, 4}, {2, 4}, "cubic", align_corners));
+    out.push_back(scaled({1, 1, 4, 6}, 0.6, "cubic", align_corners));
+    out.push_back(scaled({1, 1, 3, 5}, 1.7, "cubic", align_corners));
+    for (const char* mode : {"linear", "cubic"}) {
+      for (const Integers& size : {Integers{2, 3}, Integers{9, 5}, Integers{5, 1}, Integers{13, 17}}) {
+        out.push_back(sized({1, 2, 9, 11}, size, mode, align_corners));
+        out.back().arguments.set("antialias", true);
+      }
+      out.push_back(scaled({1, 1, 8, 7}, 0.4, mode, align_corners));
+      out.back().arguments.set("antialias", true);
+    }
+  }
+  for (const std::int64_t size : {1, 3, 7, 10}) out.push_back(sized({1, 2, 7}, {size}, "area"));
+  out.push_back(sized({1, 2, 5, 4}, {3, 2}, "area"));
+  out.push_back(scaled({1, 1, 4, 6}, 0.6, "area"));
+  out.push_back(sized({1, 1, 3, 2, 4}, {2, 1, 3}, "area"));
   return out;
 }
 
@@ -74,7 +97,8 @@ std::vector<ErrorSample> interpolate_errors(const Operation&) {
           {Refusal::value, {{{1, 1, 3}}}, {{"size", Integers{0}}}, "(1, 1, 3)"},
           {Refusal::value, {{{1, 1, 3}}}, {{"scale_factor", 0.1}}, "(1, 1, 3)"},
           {Refusal::value, {{{1, 1, 3}}}, {{"scale_factor", -1.0}}, "(1, 1, 3)"},
-          {Refusal::value, {{{1, 1, 3}}}, {{"size", two}, {"align_corners", true}}, "align_corners"}};
+          {Refusal::value, {{{1, 1, 3}}}, {{"size", two}, {"align_corners", true}}, "align_corners"},
+          {Refusal::value, {{{1, 1, 3}}}, {{"size", two}, {"antialias", true}}, "antialias"}};
 }
 
 }  // namespace
@@ -83,11 +107,11 @@ std::span<const Operation> interpolation_operations() {
   static const Operation kTable[] = {
       {.name = "interpolate",
        .family = "interpolation",
-       .signature =
-           "interpolate(x, {size, scale_factor, mode=nearest, align_corners, recompute_scale_factor})",
+       .signature = "interpolate(x, {size, scale_factor, mode=nearest, align_corners, "
+                    "recompute_scale_factor, antialias})",
        .summary =
-           "x (N, C, D...) resampled to other spatial extents: nearest, nearest_exact, or linear along "
-           "each axis. PyTorch's coordinates.",
+           "x (N, C, D...) resampled to other spatial extents: nearest, nearest_exact, linear or cubic along "
+           "each axis, or area. PyTorch's coordinates.",
        .types = kFloating,
        .call = call_interpolate,
        .samples = interpolate_samples,

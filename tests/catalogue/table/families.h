@@ -33,6 +33,7 @@ std::span<const Operation> manipulation_operations();
 std::span<const Operation> repetition_operations();
 std::span<const Operation> padding_operations();
 std::span<const Operation> interpolation_operations();
+std::span<const Operation> image_operations();
 std::span<const Operation> scatter_operations();
 std::span<const Operation> channel_normalization_operations();
 std::span<const Operation> network_operations();

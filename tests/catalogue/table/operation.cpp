@@ -53,6 +53,7 @@ std::span<const Operation* const> operations() {
                               repetition_operations,
                               padding_operations,
                               interpolation_operations,
+                              image_operations,
                               scatter_operations,
                               channel_normalization_operations,
                               network_operations,
