@@ -1,7 +1,7 @@
 // Decoders of ggml's block formats. Each walks the blocks of a row and hands every vector of weights to
 // `sink(k, weights)`, k the column of the first, or the codes of 32 weights to `sink.block(k, codes, scale)`,
 // whose weights are codes times scale. Included once for every instruction set, between
-// HWY_BEFORE_NAMESPACE and HWY_AFTER_NAMESPACE, after <hwy/highway.h>.
+// HWY_BEFORE_NAMESPACE and HWY_AFTER_NAMESPACE, after byte_codes-inl.h.
 //
 // Products of scales and codes are exact in f32 (an f16 by at most 7 and 6 bits), so that a sum with one is
 // rounded once, whether or not it is one instruction.
@@ -32,33 +32,28 @@ using SignedBytes = hn::Rebind<std::int8_t, F>;
 /// Weights of a vector.
 inline constexpr std::int64_t kLanes = static_cast<std::int64_t>(hn::MaxLanes(F()));
 
-HWY_INLINE float half_at(const std::uint8_t* p) {
-  const std::uint32_t h = p[0] | static_cast<std::uint32_t>(p[1]) << 8;
-  std::uint32_t bits = (h & 0x7fffU) << 13;
-  // Reads the exponents as if they had one bias: a power of two then corrects it, subnormal numbers included.
-  bits = (h & 0x7c00U) == 0x7c00U ? bits | 0x7f800000U
-                                  : std::bit_cast<std::uint32_t>(std::bit_cast<float>(bits) * 0x1p112F);
-  return std::bit_cast<float>(bits | (h & 0x8000U) << 16);
-}
-
 /// The number that an f16 is, in every lane: converted where there is an instruction for it, else read from a
 /// table, of which few lines are read, as the scales of a matrix are alike. (The weights that stream through
 /// the caches push out those lines: with the table a token took 6 to 40 % longer.)
 class Halves {
  public:
-  HWY_INLINE V at(const std::uint8_t* p) const {
+  HWY_INLINE V at(const std::uint8_t* p) const { return at(F(), p); }
+  template <class D>
+  HWY_INLINE hn::Vec<D> at(D d, const std::uint8_t* p) const {
     std::uint16_t bits = 0;
     std::memcpy(&bits, p, sizeof(bits));
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
-    const hn::Rebind<std::uint16_t, F> d;
-    return hn::PromoteTo(F(), hn::BitCast(hn::Rebind<hwy::float16_t, F>(), hn::Set(d, bits)));
+    const auto halves = hn::Set(hn::Rebind<std::uint16_t, D>(), bits);
+    return hn::PromoteTo(d, hn::BitCast(hn::Rebind<hwy::float16_t, D>(), halves));
 #else
-    return hn::Set(F(), table_[bits]);
+    return hn::Set(d, table_[bits]);
 #endif
   }
 
+#if !(HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2)
  private:
   const float* table_ = half_table();
+#endif
 };
 
 /// Bytes that are asked for ahead of those decoded: of a matrix larger than the caches, memory's latency.
@@ -80,18 +75,36 @@ HWY_INLINE VI bytes_at(const std::uint8_t* p) { return hn::PromoteTo(I(), hn::Lo
 HWY_INLINE VI signed_bytes_at(const std::int8_t* p) {
   return hn::PromoteTo(I(), hn::LoadU(SignedBytes(), p));
 }
+/// Codes first and on, a vector of them.
+HWY_INLINE VI lanes_of(const Codes& codes, std::int64_t first) {
+#if HWY_TARGET <= HWY_AVX3 && HWY_TARGET != HWY_SCALAR && HWY_ARCH_X86
+  return VI{
+      _mm512_cvtepu8_epi32(first == 0 ? _mm256_castsi256_si128(codes) : _mm256_extracti128_si256(codes, 1))};
+#endif
+  HWY_ALIGN std::uint8_t bytes[32];
+  std::memcpy(bytes, &codes, sizeof(bytes));
+  return bytes_at(bytes + first);
+}
 HWY_INLINE V to_float(VI codes) { return hn::ConvertTo(F(), codes); }
 HWY_INLINE VI low_nibbles(VI bytes) { return hn::And(bytes, hn::Set(I(), 15)); }
 HWY_INLINE VI high_nibbles(VI bytes) { return hn::ShiftRight<4>(bytes); }
 
+/// Whether what all codes of few bits stand for fits into registers, from which it is looked up.
+inline constexpr bool kHasTables = HWY_TARGET <= HWY_AVX3 && HWY_TARGET != HWY_SCALAR && HWY_ARCH_X86;
+
+/// table[code] for the low four bits of each lane, whatever its others are.
+HWY_INLINE V look_up_nibbles(V table, VI codes) {
+#if HWY_TARGET <= HWY_AVX3 && HWY_TARGET != HWY_SCALAR && HWY_ARCH_X86
+  return V{_mm512_permutexvar_ps(codes.raw, table.raw)};
+#else
+  return hn::TableLookupLanes(table, hn::IndicesFromVec(F(), low_nibbles(codes)));
+#endif
+}
+
 /// Codes of 4 bits less eight.
 HWY_INLINE V less_eight(VI nibbles) {
-#if HWY_TARGET <= HWY_AVX3 && HWY_TARGET != HWY_SCALAR
-  HWY_ALIGN static constexpr float kValues[16] = {-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7};
-  return hn::TableLookupLanes(hn::Load(F(), kValues), hn::IndicesFromVec(F(), nibbles));
-#else
-  return to_float(hn::Sub(nibbles, hn::Set(I(), 8)));
-#endif
+  if constexpr (kHasTables) return look_up_nibbles(hn::Iota(F(), -8.0F), nibbles);
+  return to_float(hn::Sub(low_nibbles(nibbles), hn::Set(I(), 8)));
 }
 
 template <class Sink>
@@ -102,7 +115,7 @@ HWY_INLINE void walk_q4_0(const std::uint8_t* p, std::int64_t blocks, Sink& sink
     V codes[kVectors];
     for (std::int64_t j = 0; j < kVectors / 2; ++j) {
       const VI bytes = bytes_at(p + 2 + j * kLanes);
-      codes[j] = less_eight(low_nibbles(bytes));
+      codes[j] = less_eight(bytes);
       codes[j + kVectors / 2] = less_eight(high_nibbles(bytes));
     }
     sink.block(b * 32, codes, halves.at(p));
@@ -228,15 +241,16 @@ struct HalfScale {
   HWY_INLINE V operator()(const std::uint8_t* p) const { return halves.at(p); }
 };
 
-/// out[i] = scale * codes[i] for kCount codes, signed or not.
+/// out[i] = scale * codes[i] for kCount codes, signed or not, and the f16 at `half`.
 template <int kCount, class Code>
-HWY_INLINE void scale_codes(float scale, const Code* codes, float* out) {
+HWY_INLINE void scale_codes(const Halves& halves, const std::uint8_t* half, const Code* codes, float* out) {
   const hn::CappedTag<float, kCount> d;
+  const auto scale = halves.at(d, half);
   const hn::Rebind<std::int32_t, decltype(d)> di;
   const hn::Rebind<Code, decltype(d)> dc;
   for (std::size_t i = 0; i < kCount; i += hn::Lanes(d)) {
     const auto wide = hn::ConvertTo(d, hn::PromoteTo(di, hn::LoadU(dc, codes + i)));
-    hn::StoreU(hn::Mul(wide, hn::Set(d, scale)), d, out + i);
+    hn::StoreU(hn::Mul(wide, scale), d, out + i);
   }
 }
 
@@ -245,9 +259,10 @@ HWY_INLINE void scale_codes(float scale, const Code* codes, float* out) {
 struct SixBitPairs {
   float scale[8], min[8];
 
-  HWY_INLINE SixBitPairs(float d, float m, const std::uint8_t* p) {
+  /// Reads those of the block at p, which begins with the scale of the scales and that of the mins.
+  HWY_INLINE SixBitPairs(const Halves& halves, const std::uint8_t* p) {
     std::uint32_t word[3];
-    std::memcpy(word, p, 12);
+    std::memcpy(word, p + 4, 12);
     const std::uint32_t scales[2] = {word[0] & 0x3f3f3f3fU,
                                      (word[2] & 0x0f0f0f0fU) | (word[0] >> 2 & 0x30303030U)};
     const std::uint32_t mins[2] = {word[1] & 0x3f3f3f3fU,
@@ -255,36 +270,50 @@ struct SixBitPairs {
     std::uint8_t codes[16];
     std::memcpy(codes, scales, 8);
     std::memcpy(codes + 8, mins, 8);
-    scale_codes<8>(d, codes, scale);
-    scale_codes<8>(m, codes + 8, min);
+    scale_codes<8>(halves, p, codes, scale);
+    scale_codes<8>(halves, p + 2, codes + 8, min);
   }
 };
 
 template <bool kHasFifth, class Sink>
 HWY_INLINE void walk_q45_k(const std::uint8_t* p, std::int64_t blocks, Sink& sink) {
   constexpr std::int64_t kCodes = kHasFifth ? 48 : 16;
+  const Halves halves;
   for (std::int64_t b = 0; b < blocks; ++b, p += kCodes + 128) {
     ask_ahead(p);
     ask_ahead(p + 64);
     ask_ahead(p + 128);
-    const SixBitPairs pairs(half_at(p), half_at(p + 2), p + 4);
+    const SixBitPairs pairs(halves, p);
+#pragma GCC unroll 4
     for (int j = 0; j < 4; ++j) {
       const V d0 = hn::Set(F(), pairs.scale[2 * j]);
       const V m0 = hn::Set(F(), pairs.min[2 * j]);
       const V d1 = hn::Set(F(), pairs.scale[2 * j + 1]);
       const V m1 = hn::Set(F(), pairs.min[2 * j + 1]);
-      for (std::int64_t l = 0; l < 32; l += kLanes) {
-        const VI bytes = bytes_at(p + kCodes + j * 32 + l);
-        VI low = low_nibbles(bytes);
-        VI high = high_nibbles(bytes);
-        if constexpr (kHasFifth) {
-          const VI fifths = hn::ShiftRightSame(bytes_at(p + 16 + l), 2 * j);
-          low = hn::Or(low, hn::ShiftLeft<4>(hn::And(fifths, hn::Set(I(), 1))));
-          high = hn::Or(high, hn::ShiftLeft<3>(hn::And(fifths, hn::Set(I(), 2))));
+      const std::int64_t first = b * 256 + j * 64;
+      if constexpr (kHasFifth) {
+        const Codes bytes = load_codes(p + kCodes + j * 32), fifths = load_codes(p + 16);
+        const Codes low = joined(bits_at<4>(bytes, 0), shifted_up<4>(bits_at<1>(fifths, 2 * j)));
+        const Codes high = joined(bits_at<4>(bytes, 4), shifted_up<4>(bits_at<1>(fifths, 2 * j + 1)));
+        for (std::int64_t l = 0; l < 32; l += kLanes) {
+          sink(first + l, hn::MulSub(to_float(lanes_of(low, l)), d0, m0));
+          sink(first + l + 32, hn::MulSub(to_float(lanes_of(high, l)), d1, m1));
         }
-        const std::int64_t k = b * 256 + j * 64 + l;
-        sink(k, hn::MulSub(to_float(low), d0, m0));
-        sink(k + 32, hn::MulSub(to_float(high), d1, m1));
+      } else if constexpr (kHasTables) {
+        const V codes = hn::Iota(F(), 0.0F);
+        const V low = hn::MulSub(codes, d0, m0);
+        const V high = hn::MulSub(codes, d1, m1);
+        for (std::int64_t l = 0; l < 32; l += kLanes) {
+          const VI bytes = bytes_at(p + kCodes + j * 32 + l);
+          sink(first + l, look_up_nibbles(low, bytes));
+          sink(first + l + 32, look_up_nibbles(high, high_nibbles(bytes)));
+        }
+      } else {
+        for (std::int64_t l = 0; l < 32; l += kLanes) {
+          const VI bytes = bytes_at(p + kCodes + j * 32 + l);
+          sink(first + l, hn::MulSub(to_float(low_nibbles(bytes)), d0, m0));
+          sink(first + l + 32, hn::MulSub(to_float(high_nibbles(bytes)), d1, m1));
+        }
       }
     }
   }
@@ -292,7 +321,7 @@ HWY_INLINE void walk_q45_k(const std::uint8_t* p, std::int64_t blocks, Sink& sin
 
 template <class Sink>
 HWY_INLINE void walk_q6_k(const std::uint8_t* p, std::int64_t blocks, Sink& sink) {
-  const VI three = hn::Set(I(), 0x30);
+  const Halves halves;
   const VI middle = hn::Set(I(), 32);
   for (std::int64_t b = 0; b < blocks; ++b, p += 210) {
     ask_ahead(p);
@@ -300,19 +329,17 @@ HWY_INLINE void walk_q6_k(const std::uint8_t* p, std::int64_t blocks, Sink& sink
     ask_ahead(p + 128);
     ask_ahead(p + 192);
     float scales[16];
-    scale_codes<16>(half_at(p + 208), reinterpret_cast<const std::int8_t*>(p + 192), scales);
-    for (std::int64_t n = 0; n < 2; ++n) {
-      for (std::int64_t l = 0; l < 32; l += kLanes) {
-        const VI low = bytes_at(p + 64 * n + l);
-        const VI next = bytes_at(p + 64 * n + 32 + l);
-        const VI high = bytes_at(p + 128 + 32 * n + l);
-        const VI codes[4] = {hn::Or(low_nibbles(low), hn::And(hn::ShiftLeft<4>(high), three)),
-                             hn::Or(low_nibbles(next), hn::And(hn::ShiftLeft<2>(high), three)),
-                             hn::Or(high_nibbles(low), hn::And(high, three)),
-                             hn::Or(high_nibbles(next), hn::And(hn::ShiftRight<2>(high), three))};
-        for (std::int64_t i = 0; i < 4; ++i) {
+    scale_codes<16>(halves, p + 208, reinterpret_cast<const std::int8_t*>(p + 192), scales);
+    for (int n = 0; n < 2; ++n) {
+      const Codes high = load_codes(p + 128 + 32 * n);
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i) {
+        const Codes low = bits_at<4>(load_codes(p + 64 * n + i % 2 * 32), i / 2 * 4);
+        const Codes codes = joined(low, shifted_up<4>(bits_at<2>(high, 2 * i)));
+#pragma GCC unroll 2
+        for (std::int64_t l = 0; l < 32; l += kLanes) {
           const V scale = hn::Set(F(), scales[8 * n + l / 16 + 2 * i]);
-          sink(b * 256 + n * 128 + 32 * i + l, hn::Mul(to_float(hn::Sub(codes[i], middle)), scale));
+          sink(b * 256 + n * 128 + 32 * i + l, hn::Mul(to_float(hn::Sub(lanes_of(codes, l), middle)), scale));
         }
       }
     }
@@ -321,6 +348,7 @@ HWY_INLINE void walk_q6_k(const std::uint8_t* p, std::int64_t blocks, Sink& sink
 
 template <class Sink>
 HWY_INLINE void walk_q2_k(const std::uint8_t* p, std::int64_t blocks, Sink& sink) {
+  const Halves halves;
   for (std::int64_t b = 0; b < blocks; ++b, p += 84) {
     ask_ahead(p);
     ask_ahead(p + 64);
@@ -330,8 +358,8 @@ HWY_INLINE void walk_q2_k(const std::uint8_t* p, std::int64_t blocks, Sink& sink
       codes[j + 16] = p[j] >> 4;
     }
     float scales[16], mins[16];
-    scale_codes<16>(half_at(p + 80), codes, scales);
-    scale_codes<16>(half_at(p + 82), codes + 16, mins);
+    scale_codes<16>(halves, p + 80, codes, scales);
+    scale_codes<16>(halves, p + 82, codes + 16, mins);
     for (std::int64_t n = 0; n < 2; ++n) {
       for (std::int64_t l = 0; l < 32; l += kLanes) {
         const VI bytes = bytes_at(p + 16 + 32 * n + l);
@@ -360,12 +388,13 @@ struct SixBitCodes {
 template <class Sink>
 HWY_INLINE void walk_q3_k(const std::uint8_t* p, std::int64_t blocks, Sink& sink) {
   const VI four = hn::Set(I(), 4);
+  const Halves halves;
   for (std::int64_t b = 0; b < blocks; ++b, p += 110) {
     ask_ahead(p);
     ask_ahead(p + 64);
     const SixBitCodes codes(p + 96);
     float scales[16];
-    scale_codes<16>(half_at(p + 108), codes.at, scales);
+    scale_codes<16>(halves, p + 108, codes.at, scales);
     for (std::int64_t l = 0; l < 32; l += kLanes) {
       const VI thirds = bytes_at(p + l);
       for (std::int64_t n = 0; n < 2; ++n) {

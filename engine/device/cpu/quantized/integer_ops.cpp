@@ -15,6 +15,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "engine/device/cpu/quantized/byte_codes-inl.h"
 #include "engine/device/cpu/quantized/decode_blocks-inl.h"
 #include "engine/device/cpu/quantized/integer_codes-inl.h"
 #include "engine/device/cpu/quantized/integer_dots-inl.h"

@@ -14,6 +14,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "engine/device/cpu/quantized/byte_codes-inl.h"
 #include "engine/device/cpu/quantized/decode_blocks-inl.h"
 #include "engine/device/cpu/quantized/decode_groups-inl.h"
 
