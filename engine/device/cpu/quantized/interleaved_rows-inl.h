@@ -249,8 +249,8 @@ inline void dot_interleaved(QuantizedFormat format, const std::byte* rows, const
   with_interleaved(format, [&](auto codes) {
     using Format = decltype(codes);
     std::int64_t i = 0;
-    // Gives each walk a share of the next rows to ask for: where there are several, memory would have nothing to
-    // do from the second one on.
+    // Gives each walk a share of the next rows to ask for: where there are several, memory would have nothing
+    // to do from the second one on.
     constexpr std::int64_t kMost = most_rows<Format>();
     const std::int64_t walks = m / kMost + std::popcount(static_cast<std::uint64_t>(m % kMost));
     const std::int64_t bytes = kInterleavedRows * x.columns / facts(format).block * facts(format).block_bytes;
