@@ -109,16 +109,21 @@ std::string Step::name() const {
   return label.empty() || label == own ? own : label + ": " + own;
 }
 
-bool is_copy(const Step& step) {
+bool moves_only(const Step& step) {
   const auto* region = step.if_a<RegionStep>();
   if (region == nullptr || region->kernel == nullptr || step.operands.size() != 2) return false;
   const Kernel& kernel = *region->kernel;
-  const bool moves_only = kernel.inputs.size() == 1 && kernel.outputs.size() == 1 && !kernel.reduce &&
-                          kernel.code.size() == 1 && kernel.code[0].op == ScalarOp::load;
+  return kernel.inputs.size() == 1 && kernel.outputs.size() == 1 && !kernel.reduce &&
+         kernel.code.size() == 1 && kernel.code[0].op == ScalarOp::load &&
+         kernel.inputs[0] == kernel.outputs[0].type && step.operands[0].position < 0 &&
+         step.operands[1].position < 0;
+}
+
+bool is_copy(const Step& step) {
+  if (!moves_only(step)) return false;
   const Operand& from = step.operands[0];
   const Operand& to = step.operands[1];
-  return moves_only && kernel.inputs[0] == kernel.outputs[0].type && from.offset == to.offset &&
-         from.strides == to.strides && from.position < 0 && to.position < 0;
+  return from.offset == to.offset && from.strides == to.strides;
 }
 
 }  // namespace caldera

@@ -76,6 +76,10 @@ struct Step : StepHeader {
   std::string name() const;
 };
 
+/// Whether the step does nothing but write each element of its one operand, as it is, to some place of its
+/// one result, places that are known before it runs.
+bool moves_only(const Step& step);
+
 /// Whether the step does nothing but write each element of its one operand, as it is, to the same place of
 /// its one result: nothing at all, where both are at one address.
 bool is_copy(const Step& step);

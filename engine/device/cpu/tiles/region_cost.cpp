@@ -31,9 +31,9 @@ double cost_of(ScalarOp op, DType type) {
       cost = 0.12;
       break;
     case ScalarOp::philox_uniform:
-      return 4;
+      return 1;
     case ScalarOp::philox_normal:
-      return 25;
+      return 2.5;
     default:
       if (is_elementary(op)) cost = type == DType::f32 ? 0.3 : 6;
       break;

@@ -8,6 +8,9 @@
 namespace caldera::cpu {
 namespace {
 
+/// Elements of a transpose that are worth a thread.
+constexpr std::int64_t kTurnedElements = 16 * 1024;
+
 Scratch& column_scratch() {
   thread_local Scratch scratch;
   return scratch;
@@ -88,6 +91,13 @@ void PreparedRegion::run_contiguous(const RunContext& context, std::int64_t begi
 }
 
 void PreparedRegion::run_elementwise(const RunContext& context) const {
+  if (turned_) {
+    const auto at = [&](const BoundOperand& bound) {
+      return context.buffers[static_cast<std::size_t>(bound.buffer)];
+    };
+    const int threads = threads_for(nanoseconds_, total_ / kTurnedElements);
+    return turned_->run(at(layout_.inputs[0]), at(layout_.outputs[0]), threads);
+  }
   parallel_ranges(tiles_, threads_for(nanoseconds_, tiles_), [&](std::int64_t begin, std::int64_t end) {
     if (begin == end) return;
     if (contiguous_) return run_contiguous(context, begin, end);

@@ -165,6 +165,9 @@ PreparedRegion::PreparedRegion(const Step& step, const RegionStep& region,
   if (kernel.reduce || kernel.has_rows()) {
     prepare_reduction(std::move(space));
   } else if (total_ > 0) {
+    if (moves_only(step))
+      turned_ = TurnedCopy::of(space.dims, space.strides[0], space.strides[1], step.operands[0].offset,
+                               step.operands[1].offset, layout_.inputs[0].size);
     space.block_transposes();
     prepare_elementwise(space);
   }

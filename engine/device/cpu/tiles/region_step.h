@@ -8,11 +8,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "engine/device/cpu/tiles/region_program.h"
 #include "engine/device/cpu/tiles/tile_layout.h"
+#include "engine/device/cpu/tiles/turned_copy.h"
 #include "engine/plan/plan.h"
 
 namespace caldera::cpu {
@@ -75,8 +77,9 @@ class PreparedRegion {
   std::int64_t chunk_ = 0;
   std::int64_t chunks_ = 0;
   std::int64_t tiles_ = 0;
-  bool contiguous_ = false;  // every operand is one run of memory, or one element
-  bool copies_ = false;      // see is_copy()
+  bool contiguous_ = false;           // every operand is one run of memory, or one element
+  bool copies_ = false;               // see is_copy()
+  std::optional<TurnedCopy> turned_;  // instead of tiles
 
   // row reductions: outer_ rows. columns: outer_ x reduced_ x width_ points in the order that tiles run.
   std::int64_t outer_ = 0;

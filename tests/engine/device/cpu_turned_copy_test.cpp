@@ -1,0 +1,82 @@
+// Copies that run along one axis of what they read and along another one of what they write, of each size of
+// elements and by each instruction set, beside loops.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/device/cpu/tiles/turned_copy.h"
+#include "tests/support/instruction_sets.h"
+
+namespace caldera::testing {
+namespace {
+
+using Extents = std::vector<std::int64_t>;
+
+/// Whether the copy of (outer, rows, columns) from (outer, columns, rows + gap) is right, and touches nothing
+/// else.
+template <class T>
+void check(const char* instruction_set, std::int64_t outer, std::int64_t rows, std::int64_t columns,
+           std::int64_t gap, int threads) {
+  SCOPED_TRACE(::testing::Message() << instruction_set << " " << sizeof(T) << " bytes " << outer << " x "
+                                    << rows << " x " << columns << ", gap " << gap);
+  const std::int64_t from_row = rows + gap;
+  const auto copy =
+      cpu::TurnedCopy::of(Extents{outer, rows, columns}, Extents{columns * from_row, 1, from_row},
+                          Extents{rows * columns, columns, 1}, gap, 16, sizeof(T));
+  ASSERT_TRUE(copy);
+  std::vector<T> from(static_cast<std::size_t>(outer * columns * from_row + gap));
+  for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<T>(i * 2654435761U >> 7);
+  const auto count = static_cast<std::size_t>(outer * rows * columns);
+  std::vector<T> memory(count + 32 + 64, T{99});
+  // On a line of the cache, where whole lines may go past it.
+  T* to = memory.data();
+  while (reinterpret_cast<std::uintptr_t>(to) % 64 != 0) ++to;
+  copy->run(reinterpret_cast<const std::byte*>(from.data()), reinterpret_cast<std::byte*>(to), threads);
+  for (std::size_t i = 0; i < 16; ++i) {
+    ASSERT_EQ(to[i], T{99});
+    ASSERT_EQ(to[16 + count + i], T{99});
+  }
+  std::int64_t wrong = 0;
+  for (std::int64_t o = 0; o < outer; ++o)
+    for (std::int64_t i = 0; i < rows; ++i)
+      for (std::int64_t j = 0; j < columns; ++j)
+        wrong += to[16 + (o * rows + i) * columns + j] !=
+                 from[static_cast<std::size_t>(gap + (o * columns + j) * from_row + i)];
+  EXPECT_EQ(wrong, 0);
+}
+
+template <class T>
+void check_all(const char* name) {
+  check<T>(name, 1, 64, 64, 0, 1);
+  check<T>(name, 1, 67, 93, 5, 2);
+  check<T>(name, 3, 130, 40, 0, 2);
+  check<T>(name, 7, 16, 61, 1, 3);
+  // Past the caches, which takes 8 MiB.
+  check<T>(name, 1, 1024 + 16, (std::int64_t{8} << 20) / 1024 / static_cast<std::int64_t>(sizeof(T)), 0, 2);
+}
+
+TEST(CpuTurnedCopy, PutsEachElementInItsPlaceByEachInstructionSet) {
+  with_each_instruction_set([](const char* name) {
+    check_all<std::uint8_t>(name);
+    check_all<std::uint16_t>(name);
+    check_all<std::uint32_t>(name);
+    check_all<std::uint64_t>(name);
+  });
+}
+
+TEST(CpuTurnedCopy, IsNoneWhereOneAxisSuitsBothSidesOrLittleIsMoved) {
+  const auto is_one = [](const Extents& dims, const Extents& from, const Extents& to) {
+    return cpu::TurnedCopy::of(dims, from, to, 0, 0, 4).has_value();
+  };
+  EXPECT_TRUE(is_one({64, 64}, {1, 64}, {64, 1}));
+  EXPECT_FALSE(is_one({64, 64}, {64, 1}, {64, 1}));
+  EXPECT_FALSE(is_one({64, 64}, {1, -64}, {64, 1}));
+  EXPECT_FALSE(is_one({64, 64}, {1, 64}, {1, 64}));
+  EXPECT_FALSE(is_one({1024, 8}, {1, 1024}, {8, 1}));
+  EXPECT_FALSE(is_one({16, 16}, {1, 16}, {16, 1}));
+  EXPECT_FALSE(is_one({4096}, {2}, {1}));
+}
+
+}  // namespace
+}  // namespace caldera::testing
