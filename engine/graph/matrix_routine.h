@@ -38,8 +38,20 @@ enum class MatrixRoutine : std::uint8_t {
   eigh,
   /// w.
   eigvalsh,
-  /// The pseudo-inverse (n, m): singular values up to a tolerance times the largest count as 0.
+  /// The pseudo-inverse (n, m): singular values up to a tolerance times the largest count as 0, or up to the
+  /// tolerance's magnitude if it is negative.
   pinv,
+  /// l below the diagonal and u on and above it (m, n), where l u is a with its rows in the order (m) that
+  /// follows, from 0; and the p row numbers, from 1, that each row is exchanged with in turn for it.
+  lu,
+  /// The order (n), from 0, of rows that are exchanged in turn with those of a (n, 1), from 1.
+  exchanges,
+  /// Real and imaginary parts of the eigenvalues (n), (n), ordered by them; with `option` those of the
+  /// eigenvectors, too, (n, n), (n, n): of length 1, the element of each that is largest in magnitude (the
+  /// first of equals) real and positive.
+  eig,
+  /// The exponential (n, n).
+  exp,
 };
 
 /// Attributes of a node, in this order.
@@ -52,7 +64,8 @@ constexpr bool has_right_side(MatrixRoutine routine) {
 constexpr bool has_tolerance(MatrixRoutine routine) { return routine == MatrixRoutine::pinv; }
 constexpr bool needs_square(MatrixRoutine routine) {
   return routine != MatrixRoutine::qr && routine != MatrixRoutine::svd && routine != MatrixRoutine::svdvals &&
-         routine != MatrixRoutine::pinv;
+         routine != MatrixRoutine::pinv && routine != MatrixRoutine::lu &&
+         routine != MatrixRoutine::exchanges;
 }
 
 /// Elements of the results of one matrix.
@@ -76,6 +89,10 @@ constexpr std::int64_t result_size(MatrixRoutine routine, bool option, std::int6
       return least;
     case MatrixRoutine::eigh:
       return n + n * n;
+    case MatrixRoutine::lu:
+      return m * n + m + least;
+    case MatrixRoutine::eig:
+      return option ? 2 * (n + n * n) : 2 * n;
     default:
       return m * n;
   }

@@ -8,6 +8,10 @@ namespace caldera {
 LazyTensor floor(const LazyTensor& x);
 LazyTensor ceil(const LazyTensor& x);
 LazyTensor round(const LazyTensor& x);  // half to even
+/// Rounds to so many digits behind the point, negative ones in front of it: round(x 10^decimals) /
+/// 10^decimals, whose products are rounded as in NumPy and PyTorch. Integers are exact. ValueError for digits
+/// that the type does not reach.
+LazyTensor round(const LazyTensor& x, int decimals);
 LazyTensor trunc(const LazyTensor& x);
 /// x - trunc(x). Floating types only.
 LazyTensor frac(const LazyTensor& x);

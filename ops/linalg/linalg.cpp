@@ -17,74 +17,24 @@
 #include "ops/core/views.h"
 #include "ops/linalg/matmul.h"
 #include "ops/linalg/matrix_nodes.h"
+#include "ops/linalg/matrix_operands.h"
 #include "ops/linalg/matrix_rules.h"
 #include "ops/linalg/products.h"
 #include "ops/reduce/extrema.h"
+#include "ops/shape/diagonals.h"
 #include "ops/shape/joining.h"
 
 namespace caldera {
 namespace {
 
-/// Throws where x is no stack of matrices of a type that LAPACK has.
-void check_matrices(const char* op, const LazyTensor& x, bool square) {
-  if (x.rank() < 2 || (square && x.shape(-2) != x.shape(-1)))
-    throw ShapeError(fmt::format("{}: needs {}matrices, (..., {}), got shape {}", op, square ? "square " : "",
-                                 square ? "M, M" : "M, N", x.shape().to_string()));
-  if (x.dtype() != DType::f32 && x.dtype() != DType::f64)
-    throw DTypeError(fmt::format("{}: computes in float32 and float64, got {}; convert with astype()", op,
-                                 name(x.dtype())));
-}
+using matrices::check_matrices;
+using matrices::checked_system;
+using matrices::on_host;
+using matrices::System;
+
 void check_square(const char* op, const LazyTensor& x) { check_matrices(op, x, true); }
 
-/// x where LAPACK is. What is computed there goes back to where x is.
-LazyTensor on_host(const LazyTensor& x) {
-  return x.device().kind == DeviceKind::vulkan ? to(x, Device::cpu()) : x;
-}
-
 LazyTensor symmetric_part(const LazyTensor& x) { return (x + transpose(x)) * 0.5; }
-
-/// Operands of a linear system: of one type and batch, b as matrices.
-struct System {
-  LazyTensor a, b;
-  bool of_vector = false;
-
-  LazyTensor answer(const LazyTensor& x) const { return of_vector ? squeeze(x, -1) : x; }
-};
-
-System checked_system(const char* op, const LazyTensor& a, const LazyTensor& b, bool square) {
-  check_matrices(op, a, square);
-  const auto refuse = [&](const char* why) {
-    throw ShapeError(
-        fmt::format("{}: {} (shapes {} and {}); b is (M,) or (..., M, K) beside an a of (..., M, {})", op,
-                    why, a.shape().to_string(), b.shape().to_string(), square ? "M" : "N"));
-  };
-  if (b.rank() == 0) refuse("the right side is a number");
-  System s{.a = a, .b = b.rank() == 1 ? expand_dims(b, -1) : b, .of_vector = b.rank() == 1};
-  check_matrices(op, s.b, false);
-  if (a.device() != b.device())
-    throw DeviceError(fmt::format(
-        "{}: operands are on different devices ({} and {}), shapes {} and {}; move one with "
-        "to()",
-        op, a.device().to_string(), b.device().to_string(), a.shape().to_string(), b.shape().to_string()));
-  if (s.b.shape(-2) != a.shape(-2)) refuse("the numbers of rows differ");
-  const DType type = promote(a.dtype(), b.dtype());
-  const auto batch_of = [](const LazyTensor& x) {
-    return Shape(x.shape().span().first(static_cast<std::size_t>(x.rank() - 2)));
-  };
-  Shape batch;
-  try {
-    batch = broadcast_shapes(batch_of(s.a), batch_of(s.b), op);
-  } catch (const ShapeError&) {  // it names the batches only
-    refuse("the batch extents do not broadcast");
-  }
-  for (LazyTensor* x : {&s.a, &s.b}) {
-    Shape shape = batch;
-    shape.push_back(x->shape(-2));
-    shape.push_back(x->shape(-1));
-    *x = broadcast_to(astype(*x, type), shape);
-  }
-  return s;
-}
 
 double tolerance_of(const char* op, const LazyTensor& x, std::optional<double> rtol) {
   // Written so that NaN is refused too.
@@ -92,6 +42,27 @@ double tolerance_of(const char* op, const LazyTensor& x, std::optional<double> r
   const double epsilon = x.dtype() == DType::f64 ? std::numeric_limits<double>::epsilon()
                                                  : std::numeric_limits<float>::epsilon();
   return rtol.value_or(epsilon * static_cast<double>(std::max(x.shape(-2), x.shape(-1))));
+}
+
+/// The transpose of a in x a = b, which is a^T x^T = b^T.
+LazyTensor right_factor(const char* op, const LazyTensor& a, const LazyTensor& b) {
+  check_square(op, a);
+  if (b.rank() < 2)
+    throw ShapeError(
+        fmt::format("{}: x a = b needs matrices b, (..., K, M), got {}", op, b.shape().to_string()));
+  return transpose(a);
+}
+
+/// Both tolerances of singular values: what is up to either of them counts as 0.
+struct Cut {
+  double relative, absolute;
+};
+Cut cut_of(const char* op, const LazyTensor& x, std::optional<double> rtol, std::optional<double> atol) {
+  if (atol && !(*atol >= 0)) throw ValueError(fmt::format("{}: atol is {}, want 0 or more", op, *atol));
+  const double absolute = atol.value_or(0);
+  // As in PyTorch the relative tolerance is 0 unless it is given, where an absolute one is.
+  if (!rtol && absolute > 0) return {0, absolute};
+  return {tolerance_of(op, x, rtol), absolute};
 }
 
 LazyTensor host_svdvals(const LazyTensor& x) { return to(matrices::svdvals_node(on_host(x)), x.device()); }
@@ -144,14 +115,24 @@ LazyTensor cholesky(const LazyTensor& x, bool upper) {
   return upper ? transpose(lower) : lower;
 }
 
-LazyTensor solve(const LazyTensor& a, const LazyTensor& b) {
+LazyTensor solve(const LazyTensor& a, const LazyTensor& b, bool left) {
+  if (!left) return transpose(solve(right_factor("solve", a, b), transpose(b)));
   const System s = checked_system("solve", a, b, true);
   return s.answer(to(matrices::solve_node(on_host(s.a), on_host(s.b)), a.device()));
 }
 
-LazyTensor solve_triangular(const LazyTensor& a, const LazyTensor& b, bool upper) {
+LazyTensor solve_triangular(const LazyTensor& a, const LazyTensor& b, bool upper, bool left,
+                            bool unitriangular) {
+  if (!left) {
+    const LazyTensor factor = right_factor("solve_triangular", a, b);
+    return transpose(solve_triangular(factor, transpose(b), !upper, true, unitriangular));
+  }
   const System s = checked_system("solve_triangular", a, b, true);
-  return s.answer(to(matrices::solve_triangular_node(on_host(s.a), on_host(s.b), upper), a.device()));
+  LazyTensor triangle = on_host(s.a);
+  if (unitriangular)
+    triangle = (upper ? triu(triangle, 1) : tril(triangle, -1)) +
+               matrices::identity_like(triangle, triangle.shape(-1));
+  return s.answer(to(matrices::solve_triangular_node(triangle, on_host(s.b), upper), a.device()));
 }
 
 LazyTensor inv(const LazyTensor& x) {
@@ -207,17 +188,26 @@ LazyTensor eigvalsh(const LazyTensor& x) {
   return to(matrices::eigvalsh_node(symmetric_part(on_host(x))), x.device());
 }
 
-LazyTensor pinv(const LazyTensor& x, std::optional<double> rtol) {
-  check_matrices("pinv", x, false);
-  return to(matrices::pinv_node(on_host(x), tolerance_of("pinv", x, rtol)), x.device());
+LazyTensor pinv(const LazyTensor& x, std::optional<double> rtol, std::optional<double> atol, bool hermitian) {
+  check_matrices("pinv", x, hermitian);
+  const Cut cut = cut_of("pinv", x, rtol, atol);
+  const LazyTensor a = hermitian ? symmetric_part(on_host(x)) : on_host(x);
+  if (cut.absolute == 0) return to(matrices::pinv_node(a, cut.relative), x.device());
+  const LazyTensor by_absolute = matrices::pinv_node(a, -cut.absolute);
+  if (cut.relative == 0 || a.numel() == 0) return to(by_absolute, x.device());
+  // The larger counts, of each matrix.
+  const LazyTensor largest = first(host_svdvals(stop_gradient(a)));
+  const LazyTensor is_relative = expand_dims(largest * cut.relative > cut.absolute, -1);
+  return to(where(is_relative, matrices::pinv_node(a, cut.relative), by_absolute), x.device());
 }
 
-LazyTensor matrix_rank(const LazyTensor& x, std::optional<double> rtol) {
-  check_matrices("matrix_rank", x, false);
-  const double tolerance = tolerance_of("matrix_rank", x, rtol);
-  const LazyTensor s = host_svdvals(x);
+LazyTensor matrix_rank(const LazyTensor& x, std::optional<double> rtol, std::optional<double> atol,
+                       bool hermitian) {
+  check_matrices("matrix_rank", x, hermitian);
+  const Cut cut = cut_of("matrix_rank", x, rtol, atol);
+  const LazyTensor s = host_svdvals(hermitian ? symmetric_part(x) : x);
   if (s.shape(-1) == 0) return sum(astype(s, DType::i32), -1);
-  return sum(astype(greater(s, first(s) * tolerance), DType::i32), -1);
+  return sum(astype(greater(s, maximum(first(s) * cut.relative, cut.absolute)), DType::i32), -1);
 }
 
 LazyTensor lstsq(const LazyTensor& a, const LazyTensor& b, std::optional<double> rtol) {

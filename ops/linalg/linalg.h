@@ -36,10 +36,12 @@ enum class QrMode : std::uint8_t { reduced, complete };
 LazyTensor cholesky(const LazyTensor& x, bool upper = false);
 
 /// The x with a x = b; a is (..., M, M), b a vector (M,) or matrices (..., M, K). Batches broadcast.
-/// Evaluation fails where a is singular.
-LazyTensor solve(const LazyTensor& a, const LazyTensor& b);
-/// Solves a x = b for a triangular a: only its lower triangle is read, or with `upper` its upper one.
-LazyTensor solve_triangular(const LazyTensor& a, const LazyTensor& b, bool upper = false);
+/// Evaluation fails where a is singular. Without `left` x a = b is solved, and b is (..., K, M).
+LazyTensor solve(const LazyTensor& a, const LazyTensor& b, bool left = true);
+/// Solves a x = b for a triangular a: only its lower triangle is read, or with `upper` its upper one. Without
+/// `left` x a = b, as in solve. The diagonal of a `unitriangular` a counts as ones, and is not read.
+LazyTensor solve_triangular(const LazyTensor& a, const LazyTensor& b, bool upper = false, bool left = true,
+                            bool unitriangular = false);
 /// The inverse. Evaluation fails where x is singular.
 LazyTensor inv(const LazyTensor& x);
 
@@ -68,12 +70,15 @@ LazyTensor svdvals(const LazyTensor& x);
 EighResult eigh(const LazyTensor& x);
 LazyTensor eigvalsh(const LazyTensor& x);
 
-/// The pseudo-inverse: singular values up to rtol * the largest count as 0. By default rtol is max(M, N)
-/// times the type's epsilon. Its gradient (as in PyTorch and JAX) is that at constant rank: right where the
-/// values that count as 0 are 0.
-LazyTensor pinv(const LazyTensor& x, std::optional<double> rtol = {});
-/// Counts the singular values that exceed rtol * the largest, as i32. rtol as in pinv.
-LazyTensor matrix_rank(const LazyTensor& x, std::optional<double> rtol = {});
+/// The pseudo-inverse: singular values up to rtol * the largest, or to atol, count as 0. By default rtol is
+/// max(M, N) times the type's epsilon, or 0 where atol is given and not 0; atol is 0. Its gradient (as in
+/// PyTorch and JAX) is that at constant rank: right where the values that count as 0 are 0. Of `hermitian`
+/// matrices the symmetric part is taken.
+LazyTensor pinv(const LazyTensor& x, std::optional<double> rtol = {}, std::optional<double> atol = {},
+                bool hermitian = false);
+/// Counts the singular values that exceed both rtol * the largest and atol, as i32. Arguments as in pinv.
+LazyTensor matrix_rank(const LazyTensor& x, std::optional<double> rtol = {}, std::optional<double> atol = {},
+                       bool hermitian = false);
 /// The x of least norm among those with the least norm of a x - b: pinv(a, rtol) b. Operands as in solve, but
 /// for a of any extents.
 LazyTensor lstsq(const LazyTensor& a, const LazyTensor& b, std::optional<double> rtol = {});

@@ -23,6 +23,16 @@ LazyTensor svdvals_node(const LazyTensor& a);
 LazyTensor eigvalsh_node(const LazyTensor& a);
 LazyTensor pinv_node(const LazyTensor& a, double tolerance);
 
+/// Not differentiable: the packed factors of a, the order of its rows and their exchanges, as numbers of a's
+/// type.
+struct Lu {
+  LazyTensor packed, order, pivots;
+};
+Lu lu_node(const LazyTensor& a);
+/// The order of rows (..., n) that `pivots` (..., n) give, numbers of a floating type. Not differentiable.
+LazyTensor exchanges_node(const LazyTensor& pivots);
+LazyTensor exp_node(const LazyTensor& a);
+
 struct Qr {
   LazyTensor q, r;
 };

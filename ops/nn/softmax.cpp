@@ -1,11 +1,15 @@
 #include "ops/nn/softmax.h"
 
+#include <algorithm>
 #include <limits>
+#include <vector>
 
 #include "ops/core/along_axis.h"
 #include "ops/core/arithmetic.h"
 #include "ops/core/cast.h"
+#include "ops/core/comparison.h"
 #include "ops/core/creation.h"
+#include "ops/core/node_builder.h"
 #include "ops/core/selection.h"
 #include "ops/core/sum.h"
 #include "ops/core/views.h"
@@ -43,18 +47,22 @@ LazyTensor log_softmax(const LazyTensor& x, int axis) {
   });
 }
 
-LazyTensor logsumexp(const LazyTensor& x, int axis, bool keepdims) {
-  return ops::along_axis("logsumexp", x, axis, [&](const LazyTensor& given, int at) {
-    const LazyTensor y = as_summed(given);
-    constexpr double kInfinity = std::numeric_limits<double>::infinity();
-    if (given.shape(at) == 0) return astype(sum(y, at, keepdims) - kInfinity, softmax_type(given));  // log(0)
-    const LazyTensor highest = stop_gradient(max(y, at, true));
-    // An infinite maximum is not subtracted: inf - inf would be NaN where the limit is that infinity.
-    const LazyTensor infinite = abs(highest) == kInfinity;
-    const LazyTensor top = where(infinite, zeros_like(highest), highest);
-    const LazyTensor out = astype(log(sum(exp(y - top), at, true)) + top, softmax_type(given));
-    return keepdims ? out : squeeze(out, at);
-  });
+LazyTensor logsumexp(const LazyTensor& x, const Axes& axes, bool keepdims) {
+  const Dims resolved = ops::resolve_axes(axes, x.shape(), "logsumexp");
+  const LazyTensor y = as_summed(x);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const bool of_none =
+      std::ranges::any_of(resolved, [&](std::int64_t axis) { return x.shape(static_cast<int>(axis)) == 0; });
+  if (of_none) return astype(sum(y, axes, keepdims) - kInfinity, softmax_type(x));  // log(0)
+  const LazyTensor highest = stop_gradient(max(y, axes, true));
+  // An infinite maximum is not subtracted: inf - inf would be NaN where the limit is that infinity.
+  const LazyTensor infinite = abs(highest) == kInfinity;
+  const LazyTensor top = where(infinite, zeros_like(highest), highest);
+  LazyTensor out = astype(log(sum(exp(y - top), axes, true)) + top, softmax_type(x));
+  if (keepdims || x.rank() == 0) return out;
+  std::vector<int> reduced;
+  for (const std::int64_t axis : resolved) reduced.push_back(static_cast<int>(axis));
+  return reduced.empty() ? out : squeeze(out, reduced);
 }
 
 LazyTensor ops::softmax_derivative(const LazyTensor& p, const LazyTensor& d, int axis) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine/graph/lazy_tensor.h"
+#include "engine/tensor/axes.h"
 
 namespace caldera {
 
@@ -11,8 +12,8 @@ namespace caldera {
 /// along one axis are put in order or added up (cumulative.h, sorting.h, argmax).
 LazyTensor softmax(const LazyTensor& x, int axis = -1);
 LazyTensor log_softmax(const LazyTensor& x, int axis = -1);
-/// log(sum(exp(x))) without overflow; -infinity of no elements.
-LazyTensor logsumexp(const LazyTensor& x, int axis = -1, bool keepdims = false);
+/// log(sum(exp(x))) over the axes without overflow; -infinity of no elements.
+LazyTensor logsumexp(const LazyTensor& x, const Axes& axes = -1, bool keepdims = false);
 
 }  // namespace caldera
 

@@ -55,6 +55,23 @@ LazyTensor flip(const LazyTensor& x, const Axes& axes) {
   return y;
 }
 
+LazyTensor rot90(const LazyTensor& x, std::int64_t k, const Axes& axes) {
+  const std::vector<int> plane = listed(axes, x.shape(), "rot90");
+  if (plane.size() != 2 || has_repeats(plane))
+    throw ValueError(fmt::format("rot90: {} axes of {} are named, want two different ones", plane.size(),
+                                 x.shape().to_string()));
+  switch ((k % 4 + 4) % 4) {
+    case 1:
+      return swapaxes(flip(x, plane[1]), plane[0], plane[1]);
+    case 2:
+      return flip(x, {plane[0], plane[1]});
+    case 3:
+      return flip(swapaxes(x, plane[0], plane[1]), plane[1]);
+    default:
+      return x;
+  }
+}
+
 LazyTensor roll(const LazyTensor& x, std::int64_t shift) {
   return reshape(rolled(reshape(x, Shape{x.numel()}), shift, 0), x.shape());
 }

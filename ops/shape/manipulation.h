@@ -12,6 +12,9 @@ namespace caldera {
 
 /// The elements along the axes (by default all) in reverse order.
 LazyTensor flip(const LazyTensor& x, const Axes& axes = {});
+/// The plane of two axes rotated k times by a quarter, from the first axis towards the second. ValueError
+/// unless there are two.
+LazyTensor rot90(const LazyTensor& x, std::int64_t k = 1, const Axes& axes = {0, 1});
 /// The elements moved `shift` places on, those beyond the end to the front: in row-major order, or along each
 /// of the axes. A negative shift moves them back.
 LazyTensor roll(const LazyTensor& x, std::int64_t shift);

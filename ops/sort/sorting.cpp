@@ -2,12 +2,7 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <bit>
-#include <cmath>
-#include <limits>
-#include <utility>
-#include <vector>
 
 #include "ops/core/along_axis.h"
 #include "ops/core/cast.h"
@@ -21,54 +16,13 @@
 #include "ops/core/sum.h"
 #include "ops/core/views.h"
 #include "ops/index/scatter.h"
-#include "ops/sort/sorting_network.h"
+#include "ops/sort/rows.h"
 
 namespace caldera {
 namespace {
 
-/// A tensor as rows (rows, n) along one of its axes.
-class Rows {
- public:
-  Rows(const LazyTensor& x, int axis, const char* op) : at_(x.shape().normalize_axis(axis, op)) {
-    constexpr std::int64_t kLongest = std::int64_t{1} << 28;
-    if (x.shape(at_) > kLongest || x.numel() > std::numeric_limits<std::int32_t>::max()) {
-      throw ShapeError(fmt::format("{}: {} has more elements than int32 can order; an axis has at most 2^28",
-                                   op, x.shape().to_string()));
-    }
-    const LazyTensor moved = swapaxes(x, at_, -1);
-    shape_ = moved.shape();
-    length_ = shape_[-1 + shape_.rank()];
-    flat_ = length_ == 0 ? reshape(moved, Shape{0, 0}) : reshape(moved, Shape{x.numel() / length_, length_});
-  }
-
-  const LazyTensor& flat() const { return flat_; }
-  std::int64_t length() const { return length_; }
-  bool empty() const { return flat_.numel() == 0; }
-
-  /// The elements at `positions` (rows, count). A gather, so that gradients are scattered back.
-  LazyTensor at(const LazyTensor& positions) const {
-    const LazyTensor first = iota(Shape{flat_.shape(0), 1}, 0, DType::i32, flat_.device()) * length_;
-    return take(reshape(flat_, Shape{flat_.numel()}), positions + first, 0);
-  }
-
-  /// What belongs to the rows, (rows, count), in the place of the axis.
-  LazyTensor restored(const LazyTensor& y) const {
-    Shape shape = shape_;
-    shape[shape.rank() - 1] = y.shape(1);
-    return swapaxes(reshape(y, shape), at_, -1);
-  }
-
- private:
-  int at_;
-  Shape shape_;  // with the axis last
-  std::int64_t length_;
-  LazyTensor flat_;
-};
-
-/// Where the first elements in order are, as `restored`. Not of empty rows.
-LazyTensor positions_of(const Rows& rows, bool descending, std::int64_t count) {
-  return ops::order_of_rows(rows.flat(), descending, count);
-}
+using ops::positions_of;
+using ops::Rows;
 
 LazyTensor no_positions(const Shape& shape, Device device) { return zeros(shape, DType::i32, device); }
 
@@ -177,50 +131,6 @@ LazyTensor searchsorted(const LazyTensor& given, const LazyTensor& values, bool 
                         [](const LazyTensor& s, const LazyTensor& v) { return logical_not(is_less(v, s)); })
             : preceding(sequence, wanted, is_less);
   return reshape(found, values.shape());
-}
-
-namespace {
-
-LazyTensor quantile_along(const char* op, const LazyTensor& x, double q, int axis, bool keepdims) {
-  const Rows rows(x, axis, op);
-  if (rows.length() == 0)
-    throw ShapeError(fmt::format("{}: {} has no element along axis {}", op, x.shape().to_string(), axis));
-  LazyTensor out;
-  if (rows.empty()) {
-    out = slice(x, axis, 0, 1);
-  } else {
-    const double where_to = q * static_cast<double>(rows.length() - 1);
-    const auto below = static_cast<std::int64_t>(std::floor(where_to));
-    const std::int64_t above = std::min(below + 1, rows.length() - 1);
-    const LazyTensor order = positions_of(rows, false, above + 1);
-    const DType wide = compute_type(x.dtype());
-    const LazyTensor lower = astype(rows.at(slice(order, 1, below, below + 1)), wide);
-    const LazyTensor upper = astype(rows.at(slice(order, 1, above, above + 1)), wide);
-    const double share = where_to - static_cast<double>(below);
-    // Equal infinities have no difference; an exact position needs no neighbour.
-    LazyTensor value = share == 0 ? lower : lower * (1 - share) + upper * share;
-    const LazyTensor missing = greater(sum(astype(isnan(rows.flat()), DType::i32), 1, true), 0);
-    value = where(missing, std::numeric_limits<double>::quiet_NaN(), value);
-    out = rows.restored(astype(value, x.dtype()));
-  }
-  return keepdims ? out : squeeze(out, axis);
-}
-
-LazyTensor quantile_of(const char* op, const LazyTensor& x, double q, int axis, bool keepdims) {
-  ops::check_domain(op, ScalarDomain::floating, x.dtype());
-  if (!(q >= 0 && q <= 1)) throw ValueError(fmt::format("{}: q = {} is not between 0 and 1", op, q));
-  return ops::along_axis(op, x, axis, [&](const LazyTensor& given, int at) {
-    return quantile_along(op, given, q, at, keepdims);
-  });
-}
-
-}  // namespace
-
-LazyTensor quantile(const LazyTensor& x, double q, int axis, bool keepdims) {
-  return quantile_of("quantile", x, q, axis, keepdims);
-}
-LazyTensor median(const LazyTensor& x, int axis, bool keepdims) {
-  return quantile_of("median", x, 0.5, axis, keepdims);
 }
 
 }  // namespace caldera

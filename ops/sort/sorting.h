@@ -31,11 +31,4 @@ TopK topk(const LazyTensor& x, std::int64_t k, int axis = -1, bool largest = tru
 LazyTensor searchsorted(const LazyTensor& sorted, const LazyTensor& values, bool right = false,
                         const LazyTensor& sorter = {});
 
-/// The quantile 0 <= q <= 1 along an axis: between the two nearest elements interpolated linearly. NaN where
-/// there is one. Its gradient goes to these elements. Throws ValueError for another q, ShapeError for no
-/// elements.
-LazyTensor quantile(const LazyTensor& x, double q, int axis = -1, bool keepdims = false);
-/// quantile(x, 0.5): NumPy's median. (PyTorch's takes the lower of two in the middle.)
-LazyTensor median(const LazyTensor& x, int axis = -1, bool keepdims = false);
-
 }  // namespace caldera

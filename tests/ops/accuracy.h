@@ -81,7 +81,7 @@ inline constexpr std::array kAccuracyFigures{
                    .low = 0,
                    .high = 10,
                    .cpu = 1.0,
-                   .vulkan = 120,
+                   .vulkan = 1.1,
                    .required = "as of exp2(y log2(x))",
                    .has_second = true},
     AccuracyFigure{.function = "atan2",

@@ -329,6 +329,7 @@ TEST(LinalgPlans, DoWhatTextbookAlgorithmsDo) {
     check("w", matrices::eigh_factors(x).w, {x});
     check("v", matrices::eigh_factors(x).v, {x});
     check("eigvalsh", matrices::eigvalsh_node(x), {x});
+    check("exp", matrices::exp_node(x), {x});
     const LazyTensor positive = (matmul(x, transpose(x)) + eye(x, n)).eval();
     check("cholesky", matrices::cholesky_node(positive), {positive});
   }

@@ -269,12 +269,68 @@ Matrix pinv(const Matrix& a, double tolerance) {
   const Svd d = svd(a);
   Matrix out(a.columns, a.rows);
   for (std::size_t k = 0; k < d.s.size(); ++k) {
-    if (!(d.s[k] > tolerance * d.s[0])) continue;
+    if (!(d.s[k] > (tolerance < 0 ? -tolerance : tolerance * d.s[0]))) continue;
     const auto at = static_cast<std::int64_t>(k);
     for (std::int64_t i = 0; i < a.columns; ++i)
       for (std::int64_t j = 0; j < a.rows; ++j) out.at(i, j) += d.v.at(i, at) * d.u.at(j, at) / d.s[k];
   }
   return out;
+}
+
+/// Row by row, with the largest pivots: the factors, the order of the rows, and their exchanges from 1.
+std::vector<double> lu(Matrix a) {
+  const std::int64_t m = a.rows, n = a.columns, least = std::min(m, n);
+  std::vector<double> order, pivots;
+  for (std::int64_t i = 0; i < m; ++i) order.push_back(static_cast<double>(i));
+  for (std::int64_t k = 0; k < least; ++k) {
+    std::int64_t pivot = k;
+    for (std::int64_t i = k; i < m; ++i)
+      if (std::abs(a.at(i, k)) > std::abs(a.at(pivot, k))) pivot = i;
+    for (std::int64_t j = 0; j < n; ++j) std::swap(a.at(pivot, j), a.at(k, j));
+    std::swap(order[static_cast<std::size_t>(pivot)], order[static_cast<std::size_t>(k)]);
+    pivots.push_back(static_cast<double>(pivot + 1));
+    for (std::int64_t i = k + 1; i < m && a.at(k, k) != 0; ++i) {
+      a.at(i, k) /= a.at(k, k);
+      for (std::int64_t j = k + 1; j < n; ++j) a.at(i, j) -= a.at(i, k) * a.at(k, j);
+    }
+  }
+  std::vector<double> out = a.values;
+  out.insert(out.end(), order.begin(), order.end());
+  out.insert(out.end(), pivots.begin(), pivots.end());
+  return out;
+}
+
+std::vector<double> exchanged(const Matrix& pivots) {
+  std::vector<double> order;
+  for (std::int64_t i = 0; i < pivots.rows; ++i) order.push_back(static_cast<double>(i));
+  for (std::int64_t i = 0; i < pivots.rows; ++i)
+    std::swap(order[static_cast<std::size_t>(i)], order[static_cast<std::size_t>(pivots.at(i, 0)) - 1]);
+  return order;
+}
+
+Matrix product(const Matrix& a, const Matrix& b) {
+  Matrix out(a.rows, b.columns);
+  for (std::int64_t i = 0; i < a.rows; ++i)
+    for (std::int64_t k = 0; k < a.columns; ++k)
+      for (std::int64_t j = 0; j < b.columns; ++j) out.at(i, j) += a.at(i, k) * b.at(k, j);
+  return out;
+}
+
+/// Its series of a matrix that is halved until it is small, squared as often.
+Matrix exponential(Matrix a) {
+  double norm = 0;
+  for (const double x : a.values) norm += std::abs(x);
+  int halvings = 0;
+  for (; norm > 0.25; norm /= 2) ++halvings;
+  for (double& x : a.values) x = std::ldexp(x, -halvings);
+  Matrix sum = identity(a.rows), term = sum;
+  for (int k = 1; k < 20; ++k) {
+    term = product(term, a);
+    for (double& x : term.values) x /= k;
+    for (std::size_t i = 0; i < sum.values.size(); ++i) sum.values[i] += term.values[i];
+  }
+  for (int i = 0; i < halvings; ++i) sum = product(sum, sum);
+  return sum;
 }
 
 std::vector<double> results(const LinalgStep& linalg, const Matrix& a, const Matrix& b, double tolerance) {
@@ -308,6 +364,14 @@ std::vector<double> results(const LinalgStep& linalg, const Matrix& a, const Mat
       return eigh(a, false);
     case MatrixRoutine::pinv:
       return pinv(a, tolerance).values;
+    case MatrixRoutine::lu:
+      return lu(a);
+    case MatrixRoutine::exchanges:
+      return exchanged(a);
+    case MatrixRoutine::eig:
+      fail("eigenvalues of general matrices, which have no reference");
+    case MatrixRoutine::exp:
+      return exponential(a).values;
   }
   return {};
 }

@@ -23,7 +23,14 @@ std::int64_t routine_flops(MatrixRoutine routine, std::int64_t m, std::int64_t n
       return 2 * n * n * n;
     case MatrixRoutine::det:
     case MatrixRoutine::slogdet:
+    case MatrixRoutine::lu:
       return lu;
+    case MatrixRoutine::exchanges:
+      return m;
+    case MatrixRoutine::eig:
+      return 25 * n * n * n;
+    case MatrixRoutine::exp:
+      return 40 * n * n * n;  // six products for the approximation, a system, and some squarings
     case MatrixRoutine::qr:
       return 4 * n * n * (m - n / 3);
     case MatrixRoutine::svdvals:

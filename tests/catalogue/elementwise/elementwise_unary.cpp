@@ -38,8 +38,26 @@ std::span<const Operation> elementwise_unary_operations() {
             kNumeric, R::same, G::zero, call_unary<caldera::floor>),
       entry("ceil", "ceil(x)", "The smallest integer that is not below x. Integers stay as they are.",
             kNumeric, R::same, G::zero, call_unary<caldera::ceil>),
-      entry("round", "round(x)", "The nearest integer, halves to the even one. Integers stay as they are.",
-            kNumeric, R::same, G::zero, call_unary<caldera::round>),
+      entry(
+          "round", "round(x, decimals=0)",
+          "The nearest number with so many digits behind the point, or -decimals zeros in front of it; "
+          "halves "
+          "to the even one.",
+          kNumeric, R::same, G::zero,
+          [](Tensors x, const Arguments& a) -> std::vector<LazyTensor> {
+            if (!a.has("decimals")) return {caldera::round(x[0])};
+            return {caldera::round(x[0], static_cast<int>(a.integer("decimals", 0)))};
+          },
+          [](const Operation& operation) {
+            std::vector<Sample> out = unary_samples(operation);
+            for (const std::int64_t decimals : {0, 1, 2, -1})
+              out.push_back({{{{7}, {.low = -15, .high = 15}}}, {{"decimals", decimals}}});
+            return out;
+          },
+          [](const Operation&) {
+            return refused_values(
+                {{{{"decimals", std::int64_t{39}}}, "39"}, {{{"decimals", std::int64_t{-39}}}, "-39"}});
+          }),
       entry("trunc", "trunc(x)", "x without its fraction. Integers stay as they are.", kNumeric, R::same,
             G::zero, call_unary<caldera::trunc>),
       entry("exp", "exp(x)", "e to the power of x.", kAnyType, R::floating, G::full,

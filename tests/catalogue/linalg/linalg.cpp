@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "ops/ops.h"
+#include "tests/catalogue/linalg/matrix_samples.h"
 #include "tests/catalogue/table/families.h"
 #include "tests/catalogue/table/samples.h"
 
@@ -15,20 +16,6 @@ namespace {
 using Results = std::vector<LazyTensor>;
 
 constexpr Types kLapack{DType::f32, DType::f64};
-
-/// Diagonals of 2, -4, 6, -8 ..., or all positive.
-Operand apart(const Shape& shape, bool positive = false) {
-  // Off zero and without repeats: norms have kinks there.
-  Operand out{.shape = shape, .range = {.low = -0.5, .high = 0.5, .offset = 1.0 / 256}};
-  out.values = values_of(out, 0, DType::f64);
-  const std::int64_t rows = shape[shape.rank() - 2], columns = shape.back();
-  for (std::size_t at = 0; at < out.values.size(); ++at) {
-    const auto i = static_cast<std::int64_t>(at) / columns % rows,
-               j = static_cast<std::int64_t>(at) % columns;
-    if (i == j) out.values[at] += static_cast<double>(2 * (i + 1)) * (positive || i % 2 == 0 ? 1 : -1);
-  }
-  return out;
-}
 
 std::vector<Sample> over(std::initializer_list<Shape> shapes, bool positive = false,
                          const Arguments& arguments = {}) {
@@ -47,18 +34,6 @@ std::vector<Sample> square_samples(const Operation&) {
 std::vector<Sample> any_shape_samples(const Operation&) {
   return over(
       {{3, 3}, {1, 1}, {3, 2}, {2, 3}, {5, 3}, {2, 4}, {2, 4, 3}, {1, 4}, {4, 1}, {0, 3}, {3, 0}, {0, 2, 3}});
-}
-
-std::vector<ErrorSample> matrix_errors(const Operation&) {
-  return {{.refusal = Refusal::shape, .operands = {{{3}}}, .mentions = "(3,)"},
-          {.refusal = Refusal::shape, .operands = {{{}}}, .mentions = "()"},
-          {.refusal = Refusal::dtype, .operands = {{{2, 2}}}, .mentions = "float16", .type = DType::f16}};
-}
-std::vector<ErrorSample> square_errors(const Operation& operation) {
-  std::vector<ErrorSample> out = matrix_errors(operation);
-  out.push_back({.refusal = Refusal::shape, .operands = {{{2, 3}}}, .mentions = "(2, 3)"});
-  out.push_back({.refusal = Refusal::shape, .operands = {{{4, 3, 2}}}, .mentions = "(4, 3, 2)"});
-  return out;
 }
 
 // ---- calls with arguments ----
@@ -169,6 +144,16 @@ Results call_slogdet(Tensors x, const Arguments&) {
 std::optional<double> rtol_of(const Arguments& a) {
   return a.has("rtol") ? std::optional<double>(a.real("rtol", 0)) : std::nullopt;
 }
+std::optional<double> atol_of(const Arguments& a) {
+  return a.has("atol") ? std::optional<double>(a.real("atol", 0)) : std::nullopt;
+}
+std::vector<Sample> tolerance_samples(double atol, double rtol) {
+  std::vector<Sample> out = over({{4, 3}, {3, 4}}, false, {{"atol", atol}});
+  append(out, over({{3, 4}}, false, {{"atol", 0.5}, {"rtol", rtol}}));
+  append(out, over({{4, 3}}, false, {{"atol", atol}, {"rtol", 0.125}}));
+  append(out, over({{3, 3}}, false, {{"hermitian", true}}));
+  return out;
+}
 std::vector<Sample> pinv_samples(const Operation& operation) {
   std::vector<Sample> out = any_shape_samples(operation);
   append(out, over({{4, 3}, {3, 4}}, false, {{"rtol", 0.125}}));
@@ -177,6 +162,7 @@ std::vector<Sample> pinv_samples(const Operation& operation) {
 std::vector<ErrorSample> pinv_errors(const Operation& operation) {
   std::vector<ErrorSample> out = matrix_errors(operation);
   out.push_back({Refusal::value, {{{2, 2}}}, {{"rtol", -1.0}}, "-1"});
+  out.push_back({Refusal::value, {{{2, 2}}}, {{"atol", -1.0}}, "-1"});
   return out;
 }
 std::vector<Sample> rank_samples(const Operation& operation) {
@@ -261,16 +247,33 @@ std::span<const Operation> linalg_operations() {
           "evaluation fails unless it is positive definite.",
           [](Tensors x, const Arguments& a) -> Results { return {cholesky(x[0], a.flag("upper", false))}; },
           cholesky_samples, square_errors),
-      entry("solve", "solve(a, b)",
-            "The x with a x = b, for b a vector or matrices. Evaluation fails where a is singular.",
-            call_binary<caldera::solve>, solve_samples, square_system_errors),
       entry(
-          "solve_triangular", "solve_triangular(a, b, upper=false)",
-          "solve of a triangular a, of which nothing else is read.",
-          [](Tensors x, const Arguments& a) -> Results {
-            return {solve_triangular(x[0], x[1], a.flag("upper", false))};
+          "solve", "solve(a, b, left=true)",
+          "The x with a x = b, for b a vector or matrices; without left that with x a = b. Evaluation fails "
+          "where a is singular.",
+          [](Tensors x, const Arguments& a) -> Results { return {solve(x[0], x[1], a.flag("left", true))}; },
+          [](const Operation& operation) {
+            std::vector<Sample> out = solve_samples(operation);
+            append(out, systems({{{3, 3}, {2, 3}}, {{2, 3, 3}, {1, 3}}}, {{"left", false}}));
+            return out;
           },
-          solve_triangular_samples, square_system_errors),
+          square_system_errors),
+      entry(
+          "solve_triangular", "solve_triangular(a, b, upper=false, left=true, unitriangular=false)",
+          "solve of a triangular a, of which nothing else is read; of a unitriangular one not the diagonal.",
+          [](Tensors x, const Arguments& a) -> Results {
+            return {solve_triangular(x[0], x[1], a.flag("upper", false), a.flag("left", true),
+                                     a.flag("unitriangular", false))};
+          },
+          [](const Operation& operation) {
+            std::vector<Sample> out = solve_triangular_samples(operation);
+            append(out, systems({{{3, 3}, {2, 3}}}, {{"left", false}}));
+            append(out, systems({{{3, 3}, {2, 3}}}, {{"left", false}, {"upper", true}}));
+            for (const bool upper : {false, true})
+              append(out, systems({{{3, 3}, {3, 2}}}, {{"unitriangular", true}, {"upper", upper}}));
+            return out;
+          },
+          square_system_errors),
       entry("inv", "inv(x)", "The inverse. Evaluation fails where x is singular.", call_unary<caldera::inv>,
             square_samples, square_errors),
       entry("det", "det(x)", "The determinant. Its gradient is right for singular matrices, too.",
@@ -296,16 +299,32 @@ std::span<const Operation> linalg_operations() {
       entry("eigvalsh", "eigvalsh(x)", "The eigenvalues of the symmetric part of x, ascending.",
             call_unary<caldera::eigvalsh>, square_samples, square_errors),
       entry(
-          "pinv", "pinv(x, rtol=max(M, N) * eps)",
-          "The pseudo-inverse. Singular values up to rtol * the largest count as 0; the gradient is that at "
-          "constant rank.",
-          [](Tensors x, const Arguments& a) -> Results { return {pinv(x[0], rtol_of(a))}; }, pinv_samples,
+          "pinv", "pinv(x, rtol=max(M, N) * eps, atol=0, hermitian=false)",
+          "The pseudo-inverse. Singular values up to rtol * the largest, or to atol, count as 0; the "
+          "gradient "
+          "is that at constant rank. Of hermitian matrices counts the symmetric part.",
+          [](Tensors x, const Arguments& a) -> Results {
+            return {pinv(x[0], rtol_of(a), atol_of(a), a.flag("hermitian", false))};
+          },
+          [](const Operation& operation) {
+            std::vector<Sample> out = pinv_samples(operation);
+            // No value is cut off: where one is that is not 0, the gradient is another function's.
+            append(out, tolerance_samples(1, 0.25));
+            return out;
+          },
           pinv_errors),
       entry(
-          "matrix_rank", "matrix_rank(x, rtol=max(M, N) * eps)",
-          "How many singular values exceed rtol * the largest.",
-          [](Tensors x, const Arguments& a) -> Results { return {matrix_rank(x[0], rtol_of(a))}; },
-          rank_samples, pinv_errors, ResultType::index, Gradient::none),
+          "matrix_rank", "matrix_rank(x, rtol=max(M, N) * eps, atol=0, hermitian=false)",
+          "How many singular values exceed both rtol * the largest and atol.",
+          [](Tensors x, const Arguments& a) -> Results {
+            return {matrix_rank(x[0], rtol_of(a), atol_of(a), a.flag("hermitian", false))};
+          },
+          [](const Operation& operation) {
+            std::vector<Sample> out = rank_samples(operation);
+            append(out, tolerance_samples(3, 0.5));
+            return out;
+          },
+          pinv_errors, ResultType::index, Gradient::none),
       entry(
           "lstsq", "lstsq(a, b, rtol=max(M, N) * eps)",
           "The x of least norm among those with the least norm of a x - b.",

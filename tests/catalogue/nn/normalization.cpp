@@ -94,11 +94,12 @@ std::span<const Operation> normalization_operations() {
       {.name = "logsumexp",
        .family = "normalization",
        .signature = "logsumexp(x, axis=-1, keepdims=false)",
-       .summary = "log(sum(exp(x))) along an axis, without overflow.",
+       .summary = "log(sum(exp(x))) over one axis or several, without overflow.",
        .types = kAnyType,
        .result = ResultType::floating,
        .call = [](Tensors x, const Arguments& a) -> std::vector<LazyTensor> {
-         return {caldera::logsumexp(x[0], a.axis("axis", -1), a.flag("keepdims", false))};
+         const Axes axes = a.has("axes") ? Axes(a.axes("axes")) : Axes(a.axis("axis", -1));
+         return {caldera::logsumexp(x[0], axes, a.flag("keepdims", false))};
        },
        .samples =
            [](const Operation& op) {
@@ -106,6 +107,8 @@ std::span<const Operation> normalization_operations() {
              out.push_back({{{{3, 5}}}, {{"axis", std::int64_t{0}}, {"keepdims", true}}});
              out.push_back({{{{3, 0}}}});
              out.push_back({{{{3, 0}}}, {{"keepdims", true}}});
+             out.push_back({{{{2, 3, 4}}}, {{"axes", Arguments::Integers{0, -1}}}});
+             out.push_back({{{{2, 3, 4}}}, {{"axes", Arguments::Integers{2, 1}}, {"keepdims", true}}});
              return out;
            },
        .errors = axis_errors},

@@ -6,6 +6,7 @@
 
 #include "ops/ops.h"
 #include "tests/catalogue/table/families.h"
+#include "tests/catalogue/table/operands.h"
 #include "tests/catalogue/table/samples.h"
 
 namespace caldera::catalogue {
@@ -18,6 +19,7 @@ using Errors = std::vector<ErrorSample>;
 
 Results call_repeat(Tensors x, const Arguments& a) {
   const std::optional<int> axis = a.has("axis") ? std::optional<int>(a.axis("axis", 0)) : std::nullopt;
+  if (x.size() > 1) return {repeat(x[0], x[1], axis, a.integer("total", 0))};
   const Integers counts = a.integers("repeats");
   if (counts.size() == 1) return {repeat(x[0], counts[0], axis)};
   return {repeat(x[0], counts, axis)};
@@ -60,8 +62,11 @@ std::span<const Operation> repetition_operations() {
                     {Refusal::shape, {{{2, 3}}}, times({1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}), "13"}};
           }),
       entry(
-          "repeat", "repeat(x, count or counts, axis=none)",
-          "Each element repeated along an axis, or without one all in row-major order.", call_repeat,
+          "repeat", "repeat(x, count or counts, axis=none, total=their sum)",
+          "Each element repeated along an axis, or without one all in row-major order. Counts may be a "
+          "tensor: "
+          "what is missing of the total is NaN, or 0.",
+          call_repeat,
           [](const Operation&) -> Rows {
             return {{{{{}}}, times({3})},
                     {{{{2, 3}}}, times({2})},
@@ -71,13 +76,27 @@ std::span<const Operation> repetition_operations() {
                     {{{{3}}}, times({2, 0, 1}, 0)},
                     {{{{2, 3}}}, times({1, 0, 2}, 1)},
                     {{{{2, 2}}}, times({1, 2, 0, 3})},
-                    {{{{0, 3}}}, times({2}, 0)}};
+                    {{{{0, 3}}}, times({2}, 0)},
+                    {{{{3}}, index_operand({3}, {2, 0, 1})}, {{"total", std::int64_t{3}}}},
+                    {{{{2, 3}}, index_operand({3}, {1, 0, 2})},
+                     {{"axis", std::int64_t{1}}, {"total", std::int64_t{2}}}},
+                    {{{{2, 3}}, index_operand({1}, {2})},
+                     {{"axis", std::int64_t{0}}, {"total", std::int64_t{4}}}}};
           },
           [](const Operation&) -> Errors {
             return {{Refusal::value, {{{2, 3}}}, times({-1}), "-1"},
                     {Refusal::value, {{{3}}}, times({1, -2, 1}), "-2"},
                     {Refusal::shape, {{{2, 3}}}, times({1, 2}, 1), "(2, 3)"},
-                    {Refusal::shape, {{{2, 3}}}, times({2}, 2), "(2, 3)"}};
+                    {Refusal::shape, {{{2, 3}}}, times({2}, 2), "(2, 3)"},
+                    {Refusal::shape,
+                     {{{2, 3}}, index_operand({2}, {1, 1})},
+                     {{"total", std::int64_t{2}}},
+                     "(2,)"},
+                    {Refusal::dtype, {{{3}}, {{3}}}, {{"total", std::int64_t{2}}}, "float32"},
+                    {Refusal::value,
+                     {{{3}}, index_operand({3}, {1, 1, 1})},
+                     {{"total", std::int64_t{-1}}},
+                     "-1"}};
           }),
       entry(
           "diag", "diag(x, offset=0)",

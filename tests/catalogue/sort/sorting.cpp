@@ -94,39 +94,6 @@ Errors search_errors(const Operation&) {
           {Refusal::dtype, {{{3}}, {{2}}, {{3}}}, {}, "float32"}};
 }
 
-Samples quantile_samples(const Operation&) {
-  Samples out;
-  for (const double q : {0.0, 0.25, 0.5, 0.9, 1.0}) out.push_back({{{{7}, kDistinct}}, {{"q", q}}});
-  for (const std::int64_t axis : {0, 1, -1}) {
-    out.push_back({{{{2, 3, 4}, kDistinct}}, {{"q", 0.3}, {"axis", axis}, {"keepdims", axis == 1}}});
-  }
-  out.push_back({{{{}, kDistinct}}, {{"q", 0.25}}});
-  out.push_back({{{{1}, kDistinct}}, {{"q", 0.5}}});
-  out.push_back({{{{0, 3}, kDistinct}}, {{"q", 0.5}}});
-  return out;
-}
-
-Samples median_samples(const Operation& operation) {
-  Samples out = axis_samples(operation);
-  out.push_back({{{{}, kDistinct}}, {{"keepdims", true}}});
-  out.push_back({{{{3, 4}, kDistinct}}, {{"keepdims", true}}});
-  return out;
-}
-
-Errors quantile_errors(const Operation& operation) {
-  Errors out = axis_errors(operation);
-  out.push_back({Refusal::value, {{{3}}}, {{"q", 1.5}}, "1.5"});
-  out.push_back({Refusal::value, {{{3}}}, {{"q", -0.5}}, "-0.5"});
-  out.push_back({Refusal::shape, {{{2, 0}}}, {}, "(2, 0)"});
-  return out;
-}
-
-Errors median_errors(const Operation& operation) {
-  Errors out = axis_errors(operation);
-  out.push_back({Refusal::shape, {{{2, 0}}}, {}, "(2, 0)"});
-  return out;
-}
-
 constexpr EntriesOf entry{.family = "sorting", .ranges = {kDistinct}};
 
 }  // namespace
@@ -172,23 +139,6 @@ std::span<const Operation> sorting_operations() {
             return {caldera::searchsorted(x[0], x[1], a.flag("right", false), optional_operand(x, 2))};
           },
           search_samples, search_errors),
-      entry(
-          "quantile", "quantile(x, q, axis=-1, keepdims=false)",
-          "The quantile q, linear between the two nearest elements, which have its gradient; NaN if any "
-          "element is.",
-          kFloating, R::same, G::full,
-          [](Tensors x, const Arguments& a) -> Results {
-            return {caldera::quantile(x[0], a.real("q", 0.5), a.axis("axis", -1), a.flag("keepdims", false))};
-          },
-          quantile_samples, quantile_errors),
-      entry(
-          "median", "median(x, axis=-1, keepdims=false)",
-          "The element in the middle, or the mean of the two there; NaN if any element is.", kFloating,
-          R::same, G::full,
-          [](Tensors x, const Arguments& a) -> Results {
-            return {caldera::median(x[0], a.axis("axis", -1), a.flag("keepdims", false))};
-          },
-          median_samples, median_errors),
   };
   return kTable;
 }

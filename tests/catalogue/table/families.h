@@ -41,5 +41,12 @@ std::span<const Operation> linalg_operations();
 std::span<const Operation> regression_operations();
 std::span<const Operation> likelihood_operations();
 std::span<const Operation> margin_operations();
+std::span<const Operation> nan_reduction_operations();
+std::span<const Operation> indexed_extremum_operations();
+std::span<const Operation> order_statistic_operations();
+std::span<const Operation> analysis_operations();
+std::span<const Operation> composition_operations();
+std::span<const Operation> special_operations();
+std::span<const Operation> matrix_function_operations();
 
 }  // namespace caldera::catalogue

@@ -60,7 +60,14 @@ std::span<const Operation* const> operations() {
                               linalg_operations,
                               regression_operations,
                               likelihood_operations,
-                              margin_operations}) {
+                              margin_operations,
+                              nan_reduction_operations,
+                              indexed_extremum_operations,
+                              order_statistic_operations,
+                              analysis_operations,
+                              composition_operations,
+                              special_operations,
+                              matrix_function_operations}) {
       for (const Operation& operation : family()) all.push_back(&operation);
     }
     return all;

@@ -165,6 +165,8 @@ constexpr Lacking kLacking[] = {
     {"instance_norm", 3, "PyTorch refuses a batch of nothing"},
     {"matrix_rank", 3, "PyTorch refuses empty matrices"},
     {"median", 1, "PyTorch refuses no rows"},
+    {"nanmedian", 1, "the same"},
+    {"nanquantile", 1, "the same"},
     {"pad_circular", 2, "PyTorch has no bool"},
     {"pad_reflect", 2, "PyTorch has no bool"},
     {"pad_replicate", 2, "PyTorch has no bool"},

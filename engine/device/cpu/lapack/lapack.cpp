@@ -38,6 +38,7 @@ Lapack<T> load_lapack() {
   find_in_lapack<T>(library, "geqrf", out.geqrf);
   find_in_lapack<T>(library, "orgqr", out.orgqr);
   find_in_lapack<T>(library, "gesdd", out.gesdd);
+  find_in_lapack<T>(library, "geev", out.geev);
   find_in_lapack<T>(library, "syevd", out.syevd);
   return out;
 }

@@ -24,6 +24,8 @@ struct Lapack {
   void (*orgqr)(In m, In n, In k, T* a, In lda, const T* tau, T* work, In lwork, int* info);
   void (*gesdd)(Char jobz, In m, In n, T* a, In lda, T* s, T* u, In ldu, T* vt, In ldvt, T* work, In lwork,
                 int* iwork, int* info, Length);
+  void (*geev)(Char jobvl, Char jobvr, In n, T* a, In lda, T* wr, T* wi, T* vl, In ldvl, T* vr, In ldvr,
+               T* work, In lwork, int* info, Length, Length);
   void (*syevd)(Char jobz, Char uplo, In n, T* a, In lda, T* w, T* work, In lwork, int* iwork, In liwork,
                 int* info, Length, Length);
 };

@@ -3,42 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <type_traits>
 
-#include "engine/device/cpu/host/openblas.h"
+#include "engine/device/cpu/lapack/dense.h"
 
 namespace caldera::cpu {
 namespace {
-
-std::size_t area(int rows, int columns) {
-  return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
-}
-/// LAPACK wants strides of at least 1.
-int stride_of(int rows) { return std::max(1, rows); }
-
-/// Column-major. Gives whether every element is finite.
-template <class T>
-bool load_dense(const StridedMatrix<T>& from, int rows, int columns, std::vector<T>& to) {
-  to.resize(area(rows, columns));
-  bool finite = true;
-  T* element = to.data();
-  for (int j = 0; j < columns; ++j) {
-    for (int i = 0; i < rows; ++i, ++element) {
-      *element = from.at(i, j);
-      finite = finite && std::isfinite(*element);
-    }
-  }
-  return finite;
-}
-
-/// The first `columns` columns of a column-major matrix, row-major. Gives the end of what was written.
-template <class T>
-T* store(const std::vector<T>& from, int rows, int columns, T* to) {
-  for (int i = 0; i < rows; ++i) {
-    for (int j = 0; j < columns; ++j) *to++ = from[area(j, rows) + static_cast<std::size_t>(i)];
-  }
-  return to;
-}
 
 template <class T>
 void set_identity(std::vector<T>& a, int n) {
@@ -57,21 +26,6 @@ bool points_down(const T* column, int rows) {
 template <class T>
 void negate(T* first, int count, std::size_t stride) {
   for (int i = 0; i < count; ++i) first[static_cast<std::size_t>(i) * stride] *= T(-1);
-}
-
-/// c (rows x columns, row-major) = x y, where x is rows x inner and y inner x columns, both as cblas says.
-template <class T>
-void multiply_dense(int rows, int columns, int inner, const T* x, bool turn_x, int x_stride, const T* y,
-                    bool turn_y, int y_stride, T* c) {
-  const auto trans = [](bool turn) { return turn ? OpenBlas::kTrans : OpenBlas::kNoTrans; };
-  const auto gemm = [&](auto function) {
-    function(OpenBlas::kRowMajor, trans(turn_x), trans(turn_y), rows, columns, inner, T(1), x,
-             stride_of(x_stride), y, stride_of(y_stride), T(0), c, stride_of(columns));
-  };
-  if constexpr (std::is_same_v<T, float>)
-    gemm(openblas().sgemm);
-  else
-    gemm(openblas().dgemm);
 }
 
 std::string singular(int pivot) {
@@ -117,23 +71,16 @@ std::string MatrixSolver<T>::run(const StridedMatrix<T>& a, const StridedMatrix<
       return eigh(out);
     case MatrixRoutine::pinv:
       return pinv(out);
+    case MatrixRoutine::lu:
+      return lu(out);
+    case MatrixRoutine::exchanges:
+      return exchanges(out);
+    case MatrixRoutine::eig:
+      return eig(out);
+    case MatrixRoutine::exp:
+      return exp(out);
   }
   return {};
-}
-
-template <class T>
-template <class Routine>
-int MatrixSolver<T>::with_work(const Routine& routine) {
-  int info = 0;
-  T wanted = 0;
-  int size = -1;
-  routine(&wanted, &size, &info);
-  if (info != 0) return info;
-  // The count comes back as a T, which rounds large ones.
-  size = std::max(1, static_cast<int>(std::ceil(wanted * (1 + std::numeric_limits<T>::epsilon()))));
-  if (work_.size() < static_cast<std::size_t>(size)) work_.resize(static_cast<std::size_t>(size));
-  routine(work_.data(), &size, &info);
-  return info;
 }
 
 template <class T>
@@ -285,7 +232,8 @@ std::string MatrixSolver<T>::pinv(T* out) {
   const int m = p_.m, n = p_.n, least = std::min(m, n);
   if (std::string why = decompose('S'); !why.empty()) return why;
   if (least == 0) return {};
-  const T cut = s_[0] * static_cast<T>(p_.tolerance);
+  const auto tolerance = static_cast<T>(p_.tolerance);
+  const T cut = tolerance < 0 ? -tolerance : s_[0] * tolerance;
   for (int i = 0; i < least; ++i) {
     const T s = s_[static_cast<std::size_t>(i)];
     const T factor = s > cut ? 1 / s : T(0);

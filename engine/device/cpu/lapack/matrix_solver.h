@@ -5,10 +5,14 @@
 // since the routines destroy it; results are row-major.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
+#include "engine/device/cpu/lapack/dense.h"
 #include "engine/device/cpu/lapack/lapack.h"
 #include "engine/graph/matrix_routine.h"
 
@@ -19,16 +23,6 @@ struct MatrixProblem {
   bool option = false;
   double tolerance = 0;
   int m = 0, n = 0, k = 0;
-};
-
-/// Element (i, j) is data[i * row_stride + j * column_stride].
-template <class T>
-struct StridedMatrix {
-  const T* data = nullptr;
-  std::int64_t row_stride = 0;
-  std::int64_t column_stride = 0;
-
-  T at(int i, int j) const { return data[i * row_stride + j * column_stride]; }
 };
 
 template <class T>
@@ -52,6 +46,10 @@ class MatrixSolver {
   std::string svdvals(T* out);
   std::string eigh(T* out);
   std::string pinv(T* out);
+  std::string lu(T* out);
+  std::string exchanges(T* out);
+  std::string eig(T* out);
+  std::string exp(T* out);
 
   /// a_ = P L U. Gives the number, from 1, of the first pivot that is 0, or 0.
   int factorise(std::vector<T>& a);
@@ -70,5 +68,20 @@ class MatrixSolver {
   std::vector<T> a_, b_, u_, s_, vt_, work_;
   std::vector<int> integers_;  // pivots, or what a routine works in
 };
+
+template <class T>
+template <class Routine>
+int MatrixSolver<T>::with_work(const Routine& routine) {
+  int info = 0;
+  T wanted = 0;
+  int size = -1;
+  routine(&wanted, &size, &info);
+  if (info != 0) return info;
+  // The count comes back as a T, which rounds large ones.
+  size = std::max(1, static_cast<int>(std::ceil(wanted * (1 + std::numeric_limits<T>::epsilon()))));
+  if (work_.size() < static_cast<std::size_t>(size)) work_.resize(static_cast<std::size_t>(size));
+  routine(work_.data(), &size, &info);
+  return info;
+}
 
 }  // namespace caldera::cpu

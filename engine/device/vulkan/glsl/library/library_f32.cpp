@@ -247,7 +247,66 @@ float f_copysign(float x, float y) {
   return uintBitsToFloat(floatBitsToUint(x) & 0x7fffffffu | floatBitsToUint(y) & 0x80000000u);
 }
 )"},
-    {"f_pow", {"f_exp", "f_log"}, R"(
+    {"f_pair", {}, R"(
+// Pairs (high, low) of numbers whose sum has twice the digits (Dekker 1971). A fused multiply-add would tell the rest
+// of a product at once, but not every driver's is one.
+vec2 f_pair_sum(float a, float b) {  // |a| >= |b|
+  precise float high = a + b;
+  precise float low = b - (high - a);
+  return vec2(high, low);
+}
+vec2 f_pair_product(float a, float b) {
+  float ah = uintBitsToFloat(floatBitsToUint(a) & 0xfffff000u), bh = uintBitsToFloat(floatBitsToUint(b) & 0xfffff000u);
+  precise float al = a - ah;
+  precise float bl = b - bh;
+  precise float high = a * b;
+  precise float low = ((ah * bh - high) + ah * bl + al * bh) + al * bl;
+  return vec2(high, low);
+}
+vec2 f_pair_times(vec2 a, vec2 b) {
+  vec2 p = f_pair_product(a.x, b.x);
+  precise float low = p.y + (a.x * b.y + a.y * b.x);
+  return f_pair_sum(p.x, low);
+}
+)"},
+    {"f_pair_log2", {"f_pair", "is_nan"}, R"(
+// log2 of a positive finite number to some 34 bits: with s = (m - 1) / (m + 1) of its significand m the logarithm is
+// 2 (s + s^3 / 3 + s^5 / 5 + ...), whose first terms are pairs.
+vec2 f_pair_log2(float x) {
+  int e = 0;
+  if (x < 1.17549435e-38) {
+    x *= 16777216.0;
+    e = -24;
+  }
+  uint w = floatBitsToUint(x);
+  e += int(w >> 23) - 127;
+  float m = uintBitsToFloat((w & 0x7fffffu) | 0x3f800000u);
+  if (m > 1.41421354) {
+    m *= 0.5;
+    e += 1;
+  }
+  precise float f = m - 1.0;
+  vec2 below = f_pair_sum(2.0, f);
+  precise float s = f / below.x;
+  vec2 back = f_pair_product(s, below.x);
+  precise float rest = ((f - back.x) - back.y - s * below.y) / below.x;
+  vec2 root = f_pair_sum(s, rest);
+  vec2 square = f_pair_times(root, root);
+  float z = square.x;
+  float tail = z * z * (0.2 + z * (0.142857149 + z * (0.111111112 + z * 0.0909090936)));
+  vec2 third = f_pair_times(square, vec2(0.333333343, -9.93410746e-9));
+  precise float low = third.y + tail;
+  vec2 factor = f_pair_sum(1.0, third.x);
+  precise float more = factor.y + low;
+  vec2 sum = f_pair_times(root, f_pair_sum(factor.x, more));
+  vec2 scaled = f_pair_times(sum, vec2(2.88539004, 3.85192598e-8));  // 2 / log(2)
+  vec2 whole = f_pair_sum(float(e), scaled.x);
+  if (e == 0) return scaled;
+  precise float end = whole.y + scaled.y;
+  return f_pair_sum(whole.x, end);
+}
+)"},
+    {"f_pow", {"constants", "f_pair_log2", "f_scaled_exp"}, R"(
 float f_pow(float x, float y) {
   if (y == 0.0 || x == 1.0) return 1.0;
   if (is_nan(x) || is_nan(y)) return quiet_nan();
@@ -256,19 +315,28 @@ float f_pow(float x, float y) {
   bool whole = floor(y) == y;
   bool odd = whole && magnitude < 16777216.0 && (int(magnitude) & 1) != 0;
   if (x < 0.0 && !whole && a != infinity()) return quiet_nan();
-  float r;
-  if (whole && magnitude <= 64.0) {  // products err less than exp(y log x)
-    r = 1.0;
+  float r = 1.0;
+  bool done = a == 1.0;
+  if (whole && magnitude <= 32.0 && !done) {  // products that are exact, or of few roundings
     float square = a;
     for (uint n = uint(magnitude); n != 0u; n >>= 1) {
       if ((n & 1u) != 0u) r *= square;
       if (n > 1u) square *= square;
     }
+    done = magnitude <= 3.0 || (floor(a) == a && r < 16777216.0);
     if (y < 0.0) r = 1.0 / r;
-  } else if (a == 1.0) {
-    r = 1.0;
-  } else {
-    r = f_exp(y * f_log(a));
+  }
+  if (!done) {
+    if (a == 0.0 || a == infinity() || magnitude == infinity()) {
+      bool grows = magnitude == infinity() ? a > 1.0 : a != 0.0;
+      r = grows == (y > 0.0) ? infinity() : 0.0;
+    } else {
+      vec2 l = f_pair_log2(a);
+      vec2 p = f_pair_times(l, vec2(clamp(y, -1.0e10, 1.0e10), 0.0));
+      float n = floor(clamp(p.x, -151.0, 129.0) + 0.5);
+      precise float left = (p.x - n) + p.y;
+      r = p.x > 129.0 ? infinity() : p.x < -151.0 ? 0.0 : f_scaled_exp(left * 0.693147181, n);
+    }
   }
   return odd && (floatBitsToUint(x) >> 31) != 0u ? -r : r;  // -0 too
 }
