@@ -75,7 +75,51 @@ void check_row_dots(const char* instruction_set) {
   }
 }
 
+/// Rows of B along n: the same sums.
+void check_row_sums(const char* instruction_set) {
+  for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
+    for (const std::int64_t k : {1, 7, 8, 33}) {
+      for (const std::int64_t n : {2, 16, 17, 40, 700, 4100}) {
+        for (const std::int64_t m : {1, 2, 3, 8}) {
+          const std::int64_t b_k = n + 3;
+          const std::vector<float> a = coarse_numbers(m * k, 1), b = coarse_numbers(k * b_k, 2);
+          const std::vector<std::byte> weights = stored(b, type);
+          std::vector<float> c = coarse_numbers(m * n, 3);
+          const std::vector<float> before = c;
+          const cpu::RowDots work{.m = m,
+                                  .n = n,
+                                  .k = k,
+                                  .a = a.data(),
+                                  .a_m = k,
+                                  .b = weights.data(),
+                                  .b_n = 1,
+                                  .b_k = b_k,
+                                  .c = c.data(),
+                                  .c_m = n,
+                                  .alpha = 0.5F,
+                                  .add = m % 2 == 1};
+          cpu::find_row_dots(type)(work, 1, n);
+          for (std::int64_t i = 0; i < m; ++i) {
+            for (std::int64_t j = 0; j < n; ++j) {
+              const auto at = static_cast<std::size_t>(i * n + j);
+              double sum = 0;
+              for (std::int64_t p = 0; p < k; ++p)
+                sum += static_cast<double>(a[static_cast<std::size_t>(i * k + p)]) *
+                       static_cast<double>(b[static_cast<std::size_t>(p * b_k + j)]);
+              const double kept = work.add || j == 0 ? static_cast<double>(before[at]) : 0;
+              ASSERT_EQ(static_cast<double>(c[at]), j == 0 ? kept : 0.5 * sum + kept)
+                  << instruction_set << ", " << name(type) << ", " << m << " x " << k << " x " << n << ", "
+                  << i << ", " << j;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(CpuRowDots, AreExactOfEachInstructionSet) { with_each_instruction_set(check_row_dots); }
+TEST(CpuRowDots, AreExactWhereRowsOfTheMatrixLieAcrossTheSums) { with_each_instruction_set(check_row_sums); }
 
 TEST(CpuRowDots, HaveNoOtherTypes) {
   EXPECT_EQ(cpu::find_row_dots(DType::f64), nullptr);

@@ -211,12 +211,14 @@ void PreparedProduct::arrange(Matrix& x, std::int64_t rows, std::int64_t columns
   }
 }
 
-/// Few rows of A, and sums along both operands' memory: OpenBLAS would pack B, or widen it first.
+/// Few rows of A, and B in memory's order, along the sums, or across them where it would have to be widened
+/// first: OpenBLAS would pack it.
 bool PreparedProduct::fits_dots(const Segment& segment) const {
   const Matrix &a = segment.a, &b = segment.b;
   const bool is_narrow = is_half(a.type) || a.type == DType::f32;
   return type_ == DType::f32 && is_narrow && find_row_dots(b.type) != nullptr && m_ <= kMostDotRows &&
-         n_ > 1 && segment.k >= kLeastDotTerms && b.row == 1 && a.column == 1;
+         n_ > 1 && segment.k >= kLeastDotTerms && a.column == 1 &&
+         (b.row == 1 || (b.column == 1 && is_half(b.type)));
 }
 
 void PreparedProduct::choose_method(Segment& segment) const {

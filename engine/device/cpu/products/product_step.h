@@ -31,7 +31,7 @@ class PreparedProduct {
     gemv,     // OpenBLAS, one row or column
     product,  // our own kernel
     halves,   // A or B is of a 16-bit type: see half_product.h
-    dots,     // few rows of A, and columns of B that are contiguous: see row_dots.h
+    dots,     // few rows of A, and columns of B that are contiguous, or narrow rows: see row_dots.h
   };
   /// One matrix operand: the strides of its rows and columns.
   struct Matrix {

@@ -146,6 +146,7 @@ void PreparedProduct::multiply_dots(const RunContext& context, const Segment& se
   }
   work.b = data(y);
   work.b_n = y.column;
+  work.b_k = y.row;
   work.c = out;
   work.c_m = out_row;
   work.alpha = alpha;

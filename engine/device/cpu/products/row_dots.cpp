@@ -130,8 +130,71 @@ HWY_INLINE void dot_rows(const RowDots& work, std::int64_t i, std::int64_t j, st
   }
 }
 
+/// Sums of columns that are kept in the nearest cache, of all rows of A.
+constexpr std::int64_t kSums = 4096;
+/// Terms that are added to a sum while it is in a register.
+constexpr std::int64_t kTermsTogether = 8;
+
+/// Adds terms p to p + kTerms - 1 to the sums of `width` columns from j on, of which each row of A has
+/// `apart`.
+template <DType type, std::int64_t kTerms>
+HWY_INLINE void add_terms(const RowDots& work, std::int64_t p, std::int64_t j, std::int64_t width,
+                          std::int64_t apart, float* sums) {
+  using Stored = typename Numbers<type>::Stored;
+  const D d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const Stored* b = static_cast<const Stored*>(work.b) + p * work.b_k + j;
+  const std::int64_t whole = width / lanes * lanes;
+  HWY_ALIGN Stored rest[kTerms][hn::MaxLanes(D())] = {};
+  for (std::int64_t t = 0; t < kTerms; ++t) std::copy_n(b + t * work.b_k + whole, width - whole, rest[t]);
+  for (std::int64_t i = 0; i < work.m; ++i) {
+    const float* a = work.a + i * work.a_m + p;
+    float* to = sums + i * apart;
+    V factors[kTerms];
+#pragma GCC unroll 8
+    for (std::int64_t t = 0; t < kTerms; ++t) factors[t] = hn::Set(d, a[t]);
+    for (std::int64_t c = 0; c < whole; c += lanes) {
+      V sum = hn::Load(d, to + c);
+#pragma GCC unroll 8
+      for (std::int64_t t = 0; t < kTerms; ++t)
+        sum = hn::MulAdd(Numbers<type>::load(b + t * work.b_k + c), factors[t], sum);
+      hn::Store(sum, d, to + c);
+    }
+    if (whole == width) continue;
+    V sum = hn::Load(d, to + whole);
+#pragma GCC unroll 8
+    for (std::int64_t t = 0; t < kTerms; ++t) sum = hn::MulAdd(Numbers<type>::load(rest[t]), factors[t], sum);
+    hn::Store(sum, d, to + whole);
+  }
+}
+
+/// Where rows of B lie along n: some of them at a time, in memory's order, are added to the sums of all
+/// columns.
+template <DType type>
+void row_sums_of(const RowDots& work, std::int64_t begin, std::int64_t end) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(D()));
+  HWY_ALIGN float sums[kSums];
+  const std::int64_t apart = kSums / work.m / lanes * lanes;
+  for (std::int64_t j = begin; j < end; j += apart) {
+    const std::int64_t width = std::min(apart, end - j);
+    std::fill_n(sums, work.m * apart, 0.0F);
+    std::int64_t p = 0;
+    for (; p + kTermsTogether <= work.k; p += kTermsTogether)
+      add_terms<type, kTermsTogether>(work, p, j, width, apart, sums);
+    for (; p < work.k; ++p) add_terms<type, 1>(work, p, j, width, apart, sums);
+    for (std::int64_t i = 0; i < work.m; ++i) {
+      float* c = work.c + i * work.c_m + j;
+      for (std::int64_t n = 0; n < width; ++n) {
+        const float product = work.alpha * sums[i * apart + n];
+        c[n] = work.add ? product + c[n] : product;
+      }
+    }
+  }
+}
+
 template <DType type>
 void row_dots_of(const RowDots& work, std::int64_t begin, std::int64_t end) {
+  if (work.b_k != 1) return row_sums_of<type>(work, begin, end);
   for (std::int64_t j = begin; j < end; j += kRowsOfB) {
     const std::int64_t count = std::min<std::int64_t>(kRowsOfB, end - j);
     std::int64_t i = 0;

@@ -1,5 +1,5 @@
-// Products of a few rows with a matrix whose rows lie along the sum: a token's with a linear layer's weights,
-// which are read once, as fast as memory gives them.
+// Products of a few rows with a matrix, such as a token's with a linear layer's weights, which are read once,
+// in memory's order, as fast as memory gives them.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,15 @@
 
 namespace caldera::cpu {
 
-/// C[m, n] = alpha * sum_k A[m, k] B[n, k] in f32, or that added to C. Unit stride along k in A and B, along
-/// n in C; rows are a_m, b_n (elements) and c_m apart. A is f32, B of the type. What C held is not read
-/// unless it is added to.
+/// C[m, n] = alpha * sum_k A[m, k] B[n, k] in f32, or that added to C. Unit stride along k in A, along k or n
+/// in B, along n in C; strides are in elements. A is f32, B of the type. What C held is not read unless it is
+/// added to.
 struct RowDots {
   std::int64_t m = 0, n = 0, k = 0;
   const float* a = nullptr;
   std::int64_t a_m = 0;
   const void* b = nullptr;
-  std::int64_t b_n = 0;
+  std::int64_t b_n = 0, b_k = 1;
   float* c = nullptr;
   std::int64_t c_m = 0;
   float alpha = 1;
