@@ -69,6 +69,28 @@ LazyTensor masked_select(const LazyTensor& x, const LazyTensor& mask, std::int64
   return where(at < n, take(reshape(all, Shape{n}), at), rest);
 }
 
+LazyTensor masked_scatter(const LazyTensor& x, const LazyTensor& mask, const LazyTensor& source) {
+  check_mask("masked_scatter", mask);
+  if (x.dtype() != source.dtype())
+    throw DTypeError(
+        fmt::format("masked_scatter: a source of {} for {}", name(source.dtype()), name(x.dtype())));
+  if (broadcast_shapes(x.shape(), mask.shape(), "masked_scatter") != x.shape())
+    throw ShapeError(fmt::format("masked_scatter: mask {} does not broadcast to {}", mask.shape().to_string(),
+                                 x.shape().to_string()));
+  const std::int64_t n = x.numel();
+  if (n >= kMostPositions)
+    throw ShapeError(
+        fmt::format("masked_scatter: {} has more elements than int32 counts", x.shape().to_string()));
+  if (n == 0) return x;
+  const LazyTensor holds = broadcast_to(mask, x.shape());
+  const LazyTensor rank = cumsum(astype(reshape(holds, Shape{n}), DType::i32)) - 1;
+  // What is not chosen must be finite for the sake of the gradient, and inside.
+  const LazyTensor chosen = reshape(holds, Shape{n}),
+                   read = take(reshape(ops::anchored(source, x.device()), Shape{source.numel()}),
+                               where(chosen, rank, 0));
+  return where(holds, reshape(read, x.shape()), x);
+}
+
 std::vector<LazyTensor> nonzero(const LazyTensor& x, std::int64_t size, std::int64_t fill) {
   if (x.rank() == 0) throw ShapeError("nonzero: () has no axes to give coordinates for");
   const std::int64_t n = x.numel();

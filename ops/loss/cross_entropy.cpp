@@ -65,6 +65,33 @@ LazyTensor with_classes_last(const char* op, const LazyTensor& x, int given) {
   return axis == x.rank() - 1 ? x : permute_dims(x, order);
 }
 
+/// The cross-entropy of floating targets, of the logits' shape.
+LazyTensor of_probabilities(const LazyTensor& logits, const LazyTensor& targets,
+                            const CrossEntropyLossOptions& options) {
+  const char* const op = "cross_entropy";
+  if (logits.rank() == 0 || logits.shape().back() == 0)
+    throw ShapeError(fmt::format("{}: no classes in {}", op, logits.shape().to_string()));
+  if (!is_floating(logits.dtype()))
+    throw DTypeError(fmt::format("{}: logits are {}, want floating", op, name(logits.dtype())));
+  if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1))
+    throw ValueError(
+        fmt::format("{}: label_smoothing is {}, want it in [0, 1]", op, options.label_smoothing));
+  const LazyTensor given = with_classes_last(op, logits, options.axis);
+  const DType type = compute_type(given.dtype());
+  const auto classes = static_cast<double>(given.shape().back());
+  LazyTensor p = astype(with_classes_last(op, targets, options.axis), type);
+  if (options.label_smoothing > 0) p = p * (1 - options.label_smoothing) + options.label_smoothing / classes;
+  if (options.weight.defined()) {
+    if (options.weight.shape() != Shape{given.shape().back()})
+      throw ShapeError(fmt::format("{}: weight {} is not one factor for each of {} classes", op,
+                                   options.weight.shape().to_string(), given.shape().back()));
+    p = p * astype(options.weight, type);
+  }
+  const LazyTensor x = astype(given, type), shifted = x - stop_gradient(max(x, -1, true));
+  const LazyTensor losses = sum(p * (log(sum(exp(shifted), -1, true)) - shifted), -1);
+  return ops::reduced(losses, options.reduction);
+}
+
 }  // namespace
 
 CrossEntropyTerms cross_entropy_terms(const LazyTensor& logits, const LazyTensor& targets,
@@ -93,6 +120,8 @@ LazyTensor mean_cross_entropy(const LazyTensor& logits, const LazyTensor& target
 
 LazyTensor cross_entropy(const LazyTensor& logits, const LazyTensor& targets,
                          const CrossEntropyLossOptions& options) {
+  if (is_floating(targets.dtype()) && targets.shape() == logits.shape())
+    return of_probabilities(logits, targets, options);
   const CrossEntropyTerms terms =
       terms_of("cross_entropy", with_classes_last("cross_entropy", logits, options.axis), targets,
                {.ignore_index = options.ignore_index,

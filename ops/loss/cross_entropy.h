@@ -61,6 +61,10 @@ struct CrossEntropyLossOptions {
 /// The losses of cross_entropy_terms(), reduced: torch.nn.functional.cross_entropy of integer targets. The
 /// mean is over the weights of the classes that are targets, and 0 when none counts; Reduction::none keeps
 /// the shape of the targets. Results have the dtype of the logits (f32 for 16-bit logits).
+///
+/// Floating targets of the shape of the logits are the classes' probabilities p: the loss is the sum over
+/// classes of -weight p log_softmax(logits), smoothed ones being (1 - s) p + s / classes, and has a gradient
+/// by them. Its mean is over positions, whatever their weights; no target is ignored.
 LazyTensor cross_entropy(const LazyTensor& logits, const LazyTensor& targets,
                          const CrossEntropyLossOptions& options = {});
 /// Computes it with a factor (classes) for each class, as PyTorch's third argument is. (A factor for each

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ops/loss/cross_entropy.h"
+#include "ops/loss/ctc.h"
 #include "ops/loss/focal.h"
 #include "ops/loss/nll.h"
 #include "ops/loss/ranking.h"

@@ -3,22 +3,29 @@
 #include <fmt/core.h>
 
 #include <cmath>
+#include <limits>
 
 #include "ops/core/arithmetic.h"
 #include "ops/core/broadcast.h"
 #include "ops/core/comparison.h"
 #include "ops/core/creation.h"
+#include "ops/core/gather_scatter.h"
+#include "ops/core/node_builder.h"
+#include "ops/core/ranges.h"
 #include "ops/core/selection.h"
 #include "ops/core/sum.h"
 #include "ops/core/views.h"
 #include "ops/elementwise/power.h"
+#include "ops/index/scatter.h"
 #include "ops/linalg/products.h"
 #include "ops/loss/class_targets.h"
 #include "ops/loss/loss_operands.h"
 #include "ops/loss/nll.h"
 #include "ops/loss/reduction.h"
 #include "ops/nn/activations.h"
+#include "ops/reduce/cumulative.h"
 #include "ops/reduce/mean.h"
+#include "ops/reduce/statistics.h"
 
 namespace caldera {
 namespace {
@@ -112,6 +119,32 @@ LazyTensor multi_margin_loss(const LazyTensor& input, const LazyTensor& target, 
   LazyTensor losses = mean(others, -1);
   if (weight.defined()) losses = losses * classes.chosen(classes.class_weights(weight, losses.dtype()));
   return x.reduced(classes.marked(losses), reduction);
+}
+
+LazyTensor multilabel_margin_loss(const LazyTensor& input, const LazyTensor& target, Reduction reduction) {
+  const char* const op = "multilabel_margin_loss";
+  ops::check_index_type(op, target);
+  const ops::LossOperands x(op, {input});
+  vectors(op, input.shape());
+  if (input.shape() != target.shape())
+    throw ShapeError(fmt::format("{}: input {} and target {} must have the same shape", op,
+                                 input.shape().to_string(), target.shape().to_string()));
+  const std::int64_t classes = input.shape(-1);
+  if (classes == 0) throw ShapeError(fmt::format("{}: no classes in {}", op, input.shape().to_string()));
+  const LazyTensor index = ops::narrow_indices(op, target, classes, input.device());
+  const LazyTensor counts = cummin(index, -1) >= 0;  // those ahead of the first negative one
+  const LazyTensor at = where(counts, index, 0);
+  // (..., targets, classes): whether a class is that target, and any.
+  const LazyTensor same = logical_and(equal(expand_dims(at, -1), arange(classes, DType::i32, input.device())),
+                                      expand_dims(counts, -1));
+  const LazyTensor is_target = any(same, -2, true);
+  const LazyTensor excess =
+      relu(1.0 - expand_dims(take_along_axis(x[0], at, -1), -1) + expand_dims(x[0], -2));
+  const LazyTensor each = where(logical_and(expand_dims(counts, -1), logical_not(is_target)), excess, 0.0);
+  // What no class has is read as NaN, which only classes that are no target would show.
+  const LazyTensor lost = any(logical_and(counts, index >= static_cast<int>(classes)), -1);
+  const LazyTensor losses = sum(sum(each, -1), -1) / static_cast<double>(classes);
+  return x.reduced(where(lost, std::numeric_limits<double>::quiet_NaN(), losses), reduction);
 }
 
 LazyTensor triplet_margin_loss(const LazyTensor& anchor, const LazyTensor& positive,

@@ -37,6 +37,12 @@ LazyTensor multilabel_soft_margin_loss(const LazyTensor& input, const LazyTensor
 LazyTensor multi_margin_loss(const LazyTensor& input, const LazyTensor& target, int p = 1, double margin = 1,
                              const LazyTensor& weight = {}, Reduction reduction = Reduction::mean);
 
+/// The sum over targets t and classes j that are none of max(0, 1 - input[t] + input[j]), over the number of
+/// classes. input and target, of integers, are (..., classes); the first negative target ends them. A target
+/// of no class gives NaN.
+LazyTensor multilabel_margin_loss(const LazyTensor& input, const LazyTensor& target,
+                                  Reduction reduction = Reduction::mean);
+
 struct TripletMarginOptions {
   double margin = 1;
   double p = 2;

@@ -98,7 +98,8 @@ def layer_norm(x, a):
 
 def take(x, a):
     axis = a.get("axis", 0) % x[0].dim()
-    index = x[1].long()
+    index, n = x[1].long(), x[0].shape[axis]
+    index = {"wrap": index % n, "clip": index.clamp(0, n - 1)}[a["outside"]] if "outside" in a else index
     flat = torch.index_select(x[0], axis, index.reshape(-1))
     return flat.reshape(x[0].shape[:axis] + index.shape + x[0].shape[axis + 1:])
 
@@ -169,6 +170,8 @@ def nonzero(x, a):
 
 
 def cross_entropy(x, a):
+    if x[1].is_floating_point():
+        return cross_entropy_of_probabilities(x, a)
     p = x[0].movedim(a.get("axis", -1), -1)
     classes, reduction = p.shape[-1], a.get("reduction", "mean")
     if p.numel() == 0 and reduction == "mean":
@@ -188,6 +191,164 @@ def cross_entropy(x, a):
     theirs = lambda w: F.cross_entropy(logits, target, w if len(x) > 2 else None, label_smoothing=smoothing,
                                        ignore_index=ignored, reduction=reduction).reshape(ours.shape)
     return ours if reduction == "batchmean" else checked(ours, theirs, weight)
+
+
+def cross_entropy_of_probabilities(x, a):
+    axis, reduction, smoothing = a.get("axis", -1), a.get("reduction", "mean"), a.get("label_smoothing", 0.0)
+    logits, p = x[0].movedim(axis, -1), x[1].movedim(axis, -1)
+    losses = -((p * (1 - smoothing) + smoothing / p.shape[-1]) * (x[2] if len(x) > 2 else 1)
+               * torch.log_softmax(logits, -1)).sum(-1)
+    rows = lambda t: t.detach().reshape(-1, t.shape[-1])
+    ours = reduce_losses(losses, reduction)
+    theirs = lambda: F.cross_entropy(rows(logits), rows(p), x[2].detach() if len(x) > 2 else None,
+                                     reduction=reduction, label_smoothing=smoothing).reshape(ours.shape)
+    return ours if reduction == "batchmean" else checked(ours, theirs)
+
+
+def ctc_loss(x, a):
+    """The forward variables of Graves et al., time by time: PyTorch's gradient is that ahead of log_softmax."""
+    log_p, targets, inputs, lengths = x[0], x[1].long(), x[2].long(), x[3].long()
+    blank, reduction = a.get("blank", 0), a.get("reduction", "mean")
+    never = torch.tensor(float("-inf"), dtype=log_p.dtype)
+
+    def total(parts):
+        parts = [p for p in parts if p > never]
+        return torch.logsumexp(torch.stack(parts), 0) if parts else never
+
+    losses = []
+    for n in range(log_p.shape[1]):
+        labels = [blank]
+        for t in targets[n, :lengths[n]].tolist():
+            labels += [t, blank]
+        alpha = [log_p[0, n, k] if i < 2 else never for i, k in enumerate(labels)]
+        for t in range(1, inputs[n]):
+            alpha = [total([alpha[i]] + alpha[max(i - 1, 0):i] + (
+                [alpha[i - 2]] if i > 1 and k != blank and k != labels[i - 2] else [])) + log_p[t, n, k]
+                for i, k in enumerate(labels)]
+        losses.append(-total(alpha[-2:]))
+    losses = torch.stack(losses)
+    if a.get("zero_infinity"):
+        losses = torch.where(torch.isinf(losses), 0.0, losses)
+    theirs = lambda: F.ctc_loss(log_p.detach(), targets, inputs, lengths, blank,
+                                "none" if reduction == "batchmean" else reduction, a.get("zero_infinity", False))
+    if reduction == "mean":
+        return checked((losses / lengths.clamp(min=1)).mean(), theirs)
+    return reduce_losses(losses, reduction) if reduction == "batchmean" else checked(reduce_losses(losses, reduction),
+                                                                                     theirs)
+
+
+def multilabel_margin_loss(x, a):
+    rows, target = x[0].reshape(-1, x[0].shape[-1]), x[1].long().reshape(-1, x[0].shape[-1])
+    losses = []
+    for row, given in zip(rows, target.tolist()):
+        labels = given[:given.index(-1)] if -1 in given else given
+        others = [j for j in range(len(row)) if j not in labels]
+        losses.append(sum((torch.relu(1 - row[t] + row[j]) for t in labels for j in others), row[0] * 0) / len(row))
+    losses = torch.stack(losses).reshape(x[0].shape[:-1])
+    reduction = a.get("reduction", "mean")
+    ours = reduce_losses(losses, reduction)
+    theirs = lambda: F.multilabel_margin_loss(x[0].detach(), x[1].long(), reduction=reduction)
+    return ours if reduction == "batchmean" else checked(ours, theirs)
+
+
+def unique(function):
+    def call(x, a):
+        values, inverse, counts = function(x[0].reshape(-1).detach(), return_inverse=True, return_counts=True)
+        size, t = a["size"], x[0]
+        # The gradient goes to the first element of each value.
+        at = torch.tensor([(inverse == k).nonzero()[0, 0].item() for k in range(values.numel())], dtype=torch.long)
+        rest = max(0, size - values.numel())
+        values = torch.cat([t.reshape(-1)[at], torch.full((rest,), a.get("fill", 0), dtype=t.dtype)])[:size]
+        counts = torch.cat([counts.reshape(-1), torch.zeros(rest, dtype=torch.long)])[:size]
+        return [values, inverse.reshape(t.shape).to(t.dtype), counts.to(t.dtype)]
+    return call
+
+
+def bincount(x, a):
+    inside = x[0] < a["length"]
+    return torch.zeros(a["length"], dtype=x[1].dtype).index_add(0, x[0][inside].long(), x[1][inside])
+
+
+def histogram(x, a):
+    has_edges = a.get("edges", False)
+    t, bins = x[0].reshape(-1), a.get("bins", 5)
+    weight = x[1].reshape(-1) if len(x) > (2 if has_edges else 1) else torch.ones_like(t)
+    if has_edges:
+        edges = x[-1]
+    else:
+        low, high = (-1.1, 1.3) if a.get("range") else (t.min(), t.max())
+        if not a.get("range") and low == high:
+            low, high = low - 0.5, high + 0.5
+        edges = low + torch.arange(bins + 1, dtype=t.dtype) * ((high - low) / bins)
+        edges = torch.cat([edges[:-1], torch.as_tensor(high, dtype=t.dtype).reshape(1)])
+    which = torch.searchsorted(edges.detach(), t.detach(), right=True) - 1
+    which = torch.where(t.detach() == edges[-1].detach(), edges.numel() - 2, which)
+    inside = (which >= 0) & (which < edges.numel() - 1)
+    hist = torch.zeros(edges.numel() - 1, dtype=t.dtype).index_add(0, which[inside], weight[inside])
+    if a.get("density"):
+        hist = hist / (hist.sum() * (edges[1:] - edges[:-1]))
+    theirs = torch.histogram(t.detach(), edges.detach() if has_edges else bins, weight=weight.detach(),
+                             density=a.get("density", False), **({"range": (-1.1, 1.3)} if a.get("range") else {}))
+    return [checked(hist, lambda: theirs.hist), checked(edges, lambda: theirs.bin_edges)]
+
+
+def scatter_reduce(x, a):
+    base, axis, how, keep = x[0], a["axis"] % x[0].dim(), a["how"], a["include_self"] if "include_self" in a else True
+    index = x[1].long()
+    shape = base.shape[:axis] + index.shape[axis:axis + 1] + base.shape[axis + 1:]
+    index = index.expand(shape)
+    inside = ((index >= 0) & (index < base.shape[axis])).reshape(-1)
+    places = torch.gather(torch.arange(base.numel()).reshape(base.shape), axis, index.clamp(0, base.shape[axis] - 1))
+    places, values = places.reshape(-1)[inside], x[2].expand(shape).reshape(-1)[inside]
+    flat = base.reshape(-1)
+    if how == "prod":
+        y = flat
+        for k in range(places.numel()):
+            at = places[k:k + 1]
+            first = not keep and places[k] not in places[:k]
+            y = y.index_put((at,), values[k:k + 1] * (1 if first else y[at]))
+        theirs = torch.scatter_reduce(flat.detach(), 0, places, values.detach(), "prod", include_self=keep)
+        return checked(y, lambda: theirs).reshape(base.shape)
+    return torch.scatter_reduce(flat, 0, places, values, how, include_self=keep).reshape(base.shape)
+
+
+def put(x, a):
+    index, n = x[1].long().reshape(-1), x[0].numel()
+    inside = (index >= -n) & (index < n)
+    return written(x[0], index[inside] % n, x[2].expand(x[1].shape).reshape(-1)[inside], a.get("how", "set"))
+
+
+def masked_scatter(x, a):
+    holds = x[1].expand(x[0].shape).reshape(-1)
+    source = x[2].reshape(-1)
+    if holds.sum() > source.numel():
+        return None
+    at = (holds.long().cumsum(0) - 1).clamp(min=0)
+    return torch.where(holds, source[at] if at.numel() else source[:0], x[0].reshape(-1)).reshape(x[0].shape)
+
+
+def embedding_bag(x, a):
+    weight, indices = x[0], x[1].long()
+    rest = list(x[2:])
+    offsets = rest.pop(0).long() if a.get("offsets") else None
+    factors = rest[0] if rest else None
+    mode, padding = a.get("mode", "mean"), a.get("padding_idx")
+    if offsets is None:
+        bags = [[(i, k) for k in range(indices.shape[1])] for i in range(indices.shape[0])]
+    else:
+        ends = offsets.tolist() if a.get("include_last_offset") else offsets.tolist() + [indices.numel()]
+        bags = [range(b, e) for b, e in zip(ends, ends[1:])]
+    rows = []
+    for bag in bags:
+        at = [k for k in bag if padding is None or indices[k] != padding % weight.shape[0]]
+        parts = [weight[indices[k]] * (factors[k] if factors is not None else 1) for k in at]
+        together = {"sum": lambda t: t.sum(0), "mean": lambda t: t.mean(0), "max": lambda t: t.max(0)[0]}[mode]
+        rows.append(together(torch.stack(parts)) if parts else weight[0] * 0)
+    ours = torch.stack(rows)
+    return checked(ours, lambda: F.embedding_bag(
+        indices, weight.detach(), offsets, mode=mode, padding_idx=padding,
+        per_sample_weights=factors.detach() if factors is not None else None,
+        include_last_offset=a.get("include_last_offset", False)))
 
 
 def checked(ours, theirs, *constants):
@@ -596,6 +757,85 @@ def columns(function):
             return F.unfold(x[0].unsqueeze(2) if n == 1 else x[0], kernel, **options)
         y = F.fold(x[0], ([1] if n == 1 else []) + a["output_size"], kernel, **options)
         return y.squeeze(2) if n == 1 else y
+    return call
+
+
+def complex_of(t):
+    return torch.complex(t[..., 0], t[..., 1])
+
+
+def real_of(z):
+    """torch.view_as_real of what has no conjugate bit."""
+    return torch.stack([z.real, z.imag], -1)
+
+
+def from_polar(x, a):
+    """PyTorch's gradient takes magnitudes for positive."""
+    r, angle = torch.broadcast_tensors(*x)
+    theirs = lambda: torch.view_as_real(torch.polar(r.detach(), angle.detach()))
+    return checked(torch.stack([r * torch.cos(angle), r * torch.sin(angle)], -1), theirs)
+
+
+def fourier(name, single=True):
+    def call(x, a):
+        is_real = name.startswith("rfft") or a.get("real")
+        t = x[0] if is_real else complex_of(x[0])
+        if t.numel() == 0:
+            return None
+        sizes = {"n": a.get("n"), "dim": a.get("axis", -1)} if single else {"s": a.get("s"), **(
+            {"dim": a["axes"]} if "axes" in a else {})}
+        y = getattr(torch.fft, name)(t, norm=a.get("norm", "backward"), **sizes)
+        return real_of(y) if y.is_complex() else y
+    return call
+
+
+def frames(x, a):
+    hop = a.get("hop_length", a["n_fft"] // 4)
+    return dict(n_fft=a["n_fft"], hop_length=hop, win_length=a.get("win_length", a["n_fft"]),
+                window=x[1] if len(x) > 1 else None, center=a.get("center", True),
+                normalized=a.get("normalized", False), onesided=a.get("onesided", True))
+
+
+def framed(x, a):
+    """The window of each frame, as long as it."""
+    length = a.get("win_length", a["n_fft"])
+    window = x[1] if len(x) > 1 else torch.ones(length, dtype=x[0].dtype)
+    left = (a["n_fft"] - length) // 2
+    return F.pad(window, (left, a["n_fft"] - length - left))
+
+
+def stft(x, a):
+    y = torch.stft(x[0], pad_mode=a.get("pad_mode", "reflect"), return_complex=True, **frames(x, a))
+    return real_of(y)
+
+
+def istft(x, a):
+    """PyTorch refuses windows that are differentiated, and sums of squares of nothing: a formula, held to it."""
+    z, n = complex_of(x[0]), a["n_fft"]
+    hop, count = a.get("hop_length", n // 4), z.shape[-1]
+    norm = "ortho" if a.get("normalized") else "backward"
+    parts = torch.fft.irfft(z[..., :n // 2 + 1, :], n, -2, norm)
+    window = framed(x, a)
+    signal = torch.zeros(z.shape[:-2] + (n + hop * (count - 1),), dtype=x[0].dtype)
+    weight = torch.zeros(n + hop * (count - 1), dtype=x[0].dtype)
+    for t in range(count):
+        ahead, behind = t * hop, hop * (count - 1 - t)
+        signal = signal + F.pad(parts[..., t] * window, (ahead, behind))
+        weight = weight + F.pad(window * window, (ahead, behind))
+    first = n // 2 if a.get("center", True) else 0
+    stop = first + a["length"] if "length" in a else signal.shape[-1] - first
+    ours = signal[..., first:stop] / weight[first:stop]
+    missing = stop - first - ours.shape[-1]
+    ours = F.pad(ours, (0, missing)) if missing > 0 else ours
+    options = {k: v.detach() if torch.is_tensor(v) else v for k, v in frames(x, a).items()}
+    return checked(ours, lambda: torch.istft(z.detach(), length=a.get("length"), **options))
+
+
+def window_of(name, **names):
+    def call(x, a):
+        options = {names.get(k, k): v for k, v in a.items() if k in ("alpha", "beta")}
+        dtype = TYPES[a["dtype"]["dtype"]]
+        return getattr(torch, name)(a["n"], a.get("periodic", True), dtype=torch.float64, **options).to(dtype)
     return call
 
 
@@ -1164,6 +1404,42 @@ OPERATIONS = {
     "nonzero": nonzero,
     "index": lambda x, a: x[0][tuple(i.long() for i in x[1:])],
     "index_put": index_put,
+    # complex, fourier, short_time
+    "view_as_complex": lambda x, a: [x[0][..., 0], x[0][..., 1]],
+    "view_as_real": lambda x, a: x[0],
+    "real": lambda x, a: x[0][..., 0],
+    "imag": lambda x, a: x[0][..., 1],
+    "conj": lambda x, a: torch.stack([x[0][..., 0], -x[0][..., 1]], -1),
+    "angle": lambda x, a: torch.angle(complex_of(x[0])) if x[0].dtype in (torch.float32, torch.float64) else None,
+    "from_polar": from_polar,
+    **{n: fourier(n) for n in "fft ifft rfft irfft".split()},
+    **{n: fourier(n, False) for n in "fftn ifftn rfftn irfftn fft2 ifft2 rfft2 irfft2".split()},
+    **{n: lambda x, a, n=n: getattr(torch.fft, n)(a["n"], a.get("d", 1.0), dtype=torch.float64).to(
+        TYPES[a["dtype"]["dtype"]]) for n in ("fftfreq", "rfftfreq")},
+    **{n: lambda x, a, n=n: getattr(torch.fft, n)(x[0], a.get("axes"))
+       if x[0].dim() else x[0].clone() for n in ("fftshift", "ifftshift")},
+    "stft": stft,
+    "istft": istft,
+    **{n: window_of(n) for n in "hann_window hamming_window blackman_window bartlett_window kaiser_window".split()},
+    # take_put, groups
+    "put": put,
+    "index_fill": lambda x, a: torch.index_fill(x[0], a["axis"], x[1].long() % x[0].shape[a["axis"]], x[2]),
+    "masked_scatter": masked_scatter,
+    "unique": unique(torch.unique),
+    "unique_consecutive": unique(torch.unique_consecutive),
+    "bincount": bincount,
+    "histc": lambda x, a: torch.histc(x[0].detach(), a["bins"], a["low"], a["high"]) if x[0].numel() else None,
+    "histogram": histogram,
+    "scatter_reduce": scatter_reduce,
+    # layers
+    "embedding_bag": embedding_bag,
+    "linear": lambda x, a: F.linear(*x) if x[1].dim() == 2 else x[0] @ x[1] + (x[2] if len(x) > 2 else 0),
+    "bilinear": lambda x, a: torch.einsum("...i,kij,...j->...k", x[0], x[2], x[1]) + (x[3] if len(x) > 3 else 0),
+    "local_response_norm": lambda x, a: F.local_response_norm(x[0], a["size"], *(
+        a.get(k, v) for k, v in (("alpha", 1e-4), ("beta", 0.75), ("k", 1.0)))) if x[0].numel() else None,
+    "renorm": lambda x, a: torch.renorm(x[0], a["p"], a["axis"], a["maxnorm"]) if x[0].numel() else None,
+    "alpha_dropout": drop,
+    "rrelu": lambda x, a: F.leaky_relu(x[0], a["lower"]) if a.get("lower", 0) == a.get("upper") else None,
     # channel_normalization
     "batch_norm": batch_norm,
     "group_norm": lambda x, a: F.group_norm(x[0], a["groups"], *(list(x[1:]) + [None] * (3 - len(x))), a["eps"]),
@@ -1268,6 +1544,8 @@ OPERATIONS = {
     "soft_margin_loss": loss(F.soft_margin_loss, 1),
     "multilabel_soft_margin_loss": multilabel_soft_margin_loss,
     "multi_margin_loss": multi_margin_loss,
+    "multilabel_margin_loss": multilabel_margin_loss,
+    "ctc_loss": ctc_loss,
     "triplet_margin_loss": loss(F.triplet_margin_loss),
     "cosine_embedding_loss": cosine_embedding_loss,
 }

@@ -1,5 +1,6 @@
 // The entries of the family `indexing`.
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -58,15 +59,29 @@ std::span<const Operation> indexing_operations() {
   static const Operation kTable[] = {
       {.name = "take",
        .family = "indexing",
-       .signature = "take(x, indices, axis=0)",
+       .signature = "take(x, indices, axis=0, outside)",
        .summary =
            "The slices of x at `indices` along an axis, which their shape replaces. An index outside gives "
-           "NaN, or 0 in types without one.",
+           "NaN, or 0 in types without one; with wrap it is counted on from the other end, with clip it is "
+           "the "
+           "nearest inside.",
        .types = kAnyType,
        .call = [](Tensors x, const Arguments& a) -> std::vector<LazyTensor> {
+         const std::string outside = a.text("outside", "");
+         if (!outside.empty())
+           return {caldera::take(x[0], x[1], a.axis("axis", 0),
+                                 outside == "wrap" ? OutsideIndex::wrap : OutsideIndex::clip)};
          return {caldera::take(x[0], x[1], a.axis("axis", 0))};
        },
-       .samples = take_samples,
+       .samples =
+           [](const Operation& operation) {
+             std::vector<Sample> out = take_samples(operation);
+             for (const char* outside : {"wrap", "clip"}) {
+               const Arguments a{{"axis", std::int64_t{1}}, {"outside", std::string(outside)}};
+               out.push_back({{{{2, 3}}, indices({2, 3}, {-1, 3, 7, 0, -9, 2})}, a});
+             }
+             return out;
+           },
        .errors = take_errors},
       {.name = "scatter_add",
        .family = "indexing",

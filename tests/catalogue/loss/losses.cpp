@@ -132,7 +132,9 @@ std::span<const Operation> loss_operations() {
                     "label_smoothing=0, axis=-1})",
        .summary =
            "The cross-entropy of integer targets, weighted by class. The mean divides by the sum of the "
-           "targets' weights, and is 0 when every target is ignored. A target outside gives NaN. 16-bit "
+           "targets' weights, and is 0 when every target is ignored. A target outside gives NaN. Floating "
+           "targets of the logits' shape are the classes' probabilities; their mean is over positions. "
+           "16-bit "
            "logits give float32.",
        .types = kFloating,
        .result = ResultType::computed,
@@ -152,6 +154,16 @@ std::span<const Operation> loss_operations() {
              for (std::size_t i = 0; i < plain; ++i) {
                out.push_back(out[i]);
                out.back().arguments.set("label_smoothing", 0.125);
+             }
+             // Probabilities of the classes.
+             const Range p{.low = 1.0 / 16, .high = 15.0 / 16};
+             for (const double smoothing : {0.0, 0.25}) {
+               for (const char* reduction : {"mean", "sum", "none", "batchmean"}) {
+                 const Arguments a{{"label_smoothing", smoothing}, {"reduction", std::string(reduction)}};
+                 out.push_back({{{{4, 3}}, {{4, 3}, p}}, a});
+                 out.push_back({{{{2, 5, 3}}, {{2, 5, 3}, p}, {{5}, kWeights}}, a});
+                 out.back().arguments.set("axis", std::int64_t{1});
+               }
              }
              return out;
            },

@@ -1,4 +1,4 @@
-// The entries of the family `images`.
+// More entries of the family `interpolation`: images.
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -178,7 +178,7 @@ std::vector<ErrorSample> col2im_errors(const Operation&) {
           {Refusal::value, {{{1, 6, 9}}}, {{"kernel", kernel}}, "0 extents"}};
 }
 
-constexpr EntriesOf entry{"images", kFloating}, rearranged{"images", kAnyType};
+constexpr EntriesOf entry{"interpolation", kFloating}, rearranged{"interpolation", kAnyType};
 
 }  // namespace
 

@@ -35,7 +35,10 @@ std::span<const Operation> padding_operations();
 std::span<const Operation> interpolation_operations();
 std::span<const Operation> image_operations();
 std::span<const Operation> scatter_operations();
+std::span<const Operation> take_put_operations();
+std::span<const Operation> group_operations();
 std::span<const Operation> channel_normalization_operations();
+std::span<const Operation> layer_operations();
 std::span<const Operation> network_operations();
 std::span<const Operation> linalg_operations();
 std::span<const Operation> regression_operations();
@@ -48,5 +51,9 @@ std::span<const Operation> analysis_operations();
 std::span<const Operation> composition_operations();
 std::span<const Operation> special_operations();
 std::span<const Operation> matrix_function_operations();
+std::span<const Operation> label_loss_operations();
+std::span<const Operation> complex_operations();
+std::span<const Operation> fourier_operations();
+std::span<const Operation> short_time_operations();
 
 }  // namespace caldera::catalogue

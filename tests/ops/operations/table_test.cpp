@@ -272,7 +272,8 @@ std::set<std::string> declared(const std::string& header) {
   const std::string begin = "namespace caldera::ops {", end = "}  // namespace caldera::ops";
   for (std::size_t at = text.find(begin); at != std::string::npos; at = text.find(begin))
     text.erase(at, text.find(end, at) + end.size() - at);
-  return found(text, R"re(\n(?:LazyTensor|std::vector<LazyTensor>|[A-Z]\w*Result|TopK) (\w+)\()re");
+  return found(text,
+               R"re(\n(?:LazyTensor|ComplexTensor|std::vector<LazyTensor>|[A-Z]\w*Result|TopK) (\w+)\()re");
 }
 
 TEST(Table, HasAnEntryForEveryPublicOperation) {

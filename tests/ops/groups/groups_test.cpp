@@ -1,0 +1,93 @@
+// What the catalogue of operations cannot say of grouped elements: results whose sizes are read from the
+// data, counts of integers, types, and what is drawn.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "engine/caldera.h"
+
+namespace caldera::testing {
+namespace {
+
+using Ints = std::vector<std::int32_t>;
+
+LazyTensor ints(const Ints& values) {
+  return LazyTensor::from_vector(values, Shape{static_cast<std::int64_t>(values.size())});
+}
+
+TEST(Unique, IsAsLargeAsThereAreValues) {
+  const UniqueResult found = unique(ints({3, 1, 3, 2, 1, 3}));
+  EXPECT_EQ(found.values.to_vector<std::int32_t>(), (Ints{1, 2, 3}));
+  EXPECT_EQ(found.inverse.to_vector<std::int32_t>(), (Ints{2, 0, 2, 1, 0, 2}));
+  EXPECT_EQ(found.counts.to_vector<std::int32_t>(), (Ints{2, 1, 3}));
+  EXPECT_EQ(found.size.item<std::int32_t>(), 3);
+  const UniqueResult runs = unique_consecutive(ints({3, 3, 1, 1, 1, 3}));
+  EXPECT_EQ(runs.values.to_vector<std::int32_t>(), (Ints{3, 1, 3}));
+  EXPECT_EQ(runs.inverse.to_vector<std::int32_t>(), (Ints{0, 0, 1, 1, 1, 2}));
+  EXPECT_EQ(runs.counts.to_vector<std::int32_t>(), (Ints{2, 3, 1}));
+  EXPECT_EQ(unique(zeros(Shape{0})).values.shape(), Shape{0});
+}
+
+TEST(Unique, CountsTheLastOfThoseThatFitRight) {
+  const UniqueResult found = unique(ints({5, 1, 1, 1, 5, 9}), 1, 0);
+  EXPECT_EQ(found.values.to_vector<std::int32_t>(), (Ints{1}));
+  EXPECT_EQ(found.counts.to_vector<std::int32_t>(), (Ints{3}));
+  EXPECT_EQ(found.size.item<std::int32_t>(), 3);
+}
+
+TEST(Unique, HasEachNotANumberForItself) {
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  const UniqueResult found = unique(LazyTensor::from_vector<double>({none, 1, none, 1}, {4}));
+  EXPECT_EQ(found.counts.to_vector<std::int32_t>(), (Ints{2, 1, 1}));  // as torch.unique of PyTorch 1.13
+}
+
+TEST(Bincount, CountsUpToTheLargest) {
+  EXPECT_EQ(bincount(ints({1, 4, 1})).to_vector<std::int32_t>(), (Ints{0, 2, 0, 0, 1}));
+  EXPECT_EQ(bincount(ints({1}), {.minlength = 4}).to_vector<std::int32_t>(), (Ints{0, 1, 0, 0}));
+  EXPECT_EQ(bincount(ints({})).shape(), Shape{0});
+  EXPECT_THROW(bincount(ints({1, -2})), ValueError);
+  EXPECT_EQ(bincount(ints({1, -2, 9}), {.length = 2}).to_vector<std::int32_t>(), (Ints{0, 1}));
+}
+
+TEST(Histc, LeavesOutWhatIsNoNumber) {
+  const double none = std::numeric_limits<double>::quiet_NaN(), far = std::numeric_limits<double>::infinity();
+  const LazyTensor x = LazyTensor::from_vector<double>({none, 0, 0.5, 1, far, -far, 0.25}, {7});
+  EXPECT_EQ(histc(x, 2, 0, 1).to_vector<double>(), (std::vector<double>{2, 2}));
+}
+
+TEST(MaskedScatter, ReadsNothingWhereThereIsTooLittle) {
+  const LazyTensor mask = ints({1, 0, 1, 1}) > 0;
+  const std::vector<double> y =
+      masked_scatter(zeros({4}, DType::f64), mask, LazyTensor::from_vector<double>({7, 8}, {2}))
+          .to_vector<double>();
+  EXPECT_EQ(y[0], 7);
+  EXPECT_EQ(y[1], 0);
+  EXPECT_EQ(y[2], 8);
+  EXPECT_TRUE(std::isnan(y[3]));
+}
+
+TEST(AlphaDropout, KeepsMeanAndVariance) {
+  // Of 2^16 normal numbers: deviations of the mean 1/256, of the variance about 1.4 / 256.
+  const LazyTensor x = random_normal({1 << 16}, 3, DType::f64), y = alpha_dropout(selu(x), 0.25, 5);
+  const double mean_before = mean(selu(x)).item<double>(), mean_after = mean(y).item<double>();
+  EXPECT_NEAR(mean_after, mean_before, 0.02);
+  EXPECT_NEAR(var(y).item<double>(), var(selu(x)).item<double>(), 0.03);
+  // A dropped element is one value: b - alpha' a, by the formula of the paper.
+  const double p = 0.25, alpha = 1.7580993408473766, a = 1 / std::sqrt((alpha * alpha * p + 1) * (1 - p));
+  const double dropped = -alpha * a + alpha * a * p;
+  EXPECT_NEAR(sum(astype(abs(y - dropped) < 1e-12, DType::i32)).item<double>() / (1 << 16), p, 0.01);
+}
+
+TEST(Rrelu, DrawsSlopesBetweenItsBounds) {
+  const LazyTensor x = full({1 << 14}, -1, DType::f64), y = rrelu(x, 0.25, 0.75, 9);
+  EXPECT_GE(min(-y).item<double>(), 0.25);
+  EXPECT_LT(max(-y).item<double>(), 0.75);
+  EXPECT_NEAR(mean(-y).item<double>(), 0.5, 0.01);
+  EXPECT_EQ(max(rrelu(-x, 0.25, 0.75, 9)).item<double>(), 1);
+}
+
+}  // namespace
+}  // namespace caldera::testing
