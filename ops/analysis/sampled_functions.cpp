@@ -150,6 +150,7 @@ std::vector<LazyTensor> gradient(const LazyTensor& x, double spacing, const Axes
 
 std::vector<LazyTensor> gradient(const LazyTensor& x, const std::vector<LazyTensor>& spacings,
                                  const Axes& axes, int edge_order) {
+  ops::check_domain("gradient", ScalarDomain::numeric, x.dtype());
   if (edge_order != 1 && edge_order != 2)
     throw ValueError(fmt::format("gradient: edge_order is {}, want 1 or 2", edge_order));
   ops::resolve_axes(axes, x.shape(), "gradient");

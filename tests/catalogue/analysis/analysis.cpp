@@ -232,7 +232,7 @@ std::span<const Operation> analysis_operations() {
             trapezoid_samples, trapezoid_errors),
       entry("gradient", "gradient(x, spacing=1 or {positions...}, axis=all, edge_order=1)",
             "The derivative along each axis: central differences, one-sided ones of edge_order at both ends.",
-            kAnyType, R::floating, call_gradient, gradient_samples, gradient_errors),
+            kNumeric, R::floating, call_gradient, gradient_samples, gradient_errors),
       entry(
           "normalize", "normalize(x, p=2, axis=1, eps=1e-12)",
           "x over its p-norm along an axis, or over eps where that is larger.",

@@ -188,7 +188,8 @@ std::span<const Operation> image_operations() {
           "grid_sample", "grid_sample(x, grid, {mode=linear, padding_mode=zeros, align_corners=false})",
           "x (N, C, H, W) at places (N, H', W', 2) from -1 to 1, or x (N, C, D, H, W) at (N, D', H', W', 3): "
           "linear, nearest or cubic, with zeros, the border or the reflection outside.",
-          call_grid_sample, grid_samples, grid_errors, Ranges{Range{}, Range{-1.6, 1.6, 0, 0.003}, Range{}}),
+          call_grid_sample, grid_samples, grid_errors,
+          Ranges{Range{}, Range{-1.5, 1.5, 0, 1.0 / 128}, Range{}}),
       entry("affine_grid", "affine_grid(theta, size, align_corners=false)",
             "The places of a regular grid of (N, C, H, W) or (N, C, D, H, W) mapped by theta (N, 2, 3) or "
             "(N, 3, 4).",

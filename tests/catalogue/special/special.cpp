@@ -91,7 +91,7 @@ std::span<const Operation> special_operations() {
       entry(
           "multigammaln", "multigammaln(a, p)",
           "The logarithm of the multivariate Gamma function of p dimensions; NaN unless a > (p - 1) / 2.",
-          Range{.low = 1.75, .high = 7, .offset = 1.0 / 64},
+          Range{.low = 1.75, .high = 7},
           [](Tensors x, const Arguments& a) -> Results {
             return {multigammaln(x[0], static_cast<int>(a.integer("p", 1)))};
           },
