@@ -175,23 +175,23 @@ std::span<const Operation> group_operations() {
           call_unique<caldera::unique>, unique_samples, unique_errors),
       anything("unique_consecutive", "unique_consecutive(x, size, fill=0)",
                "As unique, of runs of equal neighbours in row-major order.",
-               call_unique<caldera::unique_consecutive>, unique_samples, unique_errors, Range{-0.4, 0.4}),
+               call_unique<caldera::unique_consecutive>, unique_samples, unique_errors, Range{-0.375, 0.375}),
       entry("bincount", "bincount(x, weights, {minlength=0, length})",
             "How often each of 0, 1, ... is an element, or the sums of their weights. Without a length it is "
             "computed first.",
             call_bincount, bincount_samples, bincount_errors),
       floats("histc", "histc(x, bins=100, low=0, high=0)",
              "How many elements are in each of bins intervals of one width.", call_histc, histc_samples,
-             histc_errors, Gradient::zero, Range{-1.7, 1.9, 0, 0.005}),
+             histc_errors, Gradient::zero, Range{-1.5, 1.75, 0, 1.0 / 128}),
       floats("histogram", "histogram(x, bins or edges, {range, weight, density=false})",
              "How many elements, or what weights of such, are in each interval; and where the intervals end.",
-             call_histogram, histogram_samples, histogram_errors, Range{-1.7, 1.9, 0, 0.005}),
+             call_histogram, histogram_samples, histogram_errors, Range{-1.5, 1.75, 0, 1.0 / 128}),
       entry(
           "scatter_reduce", "scatter_reduce(base, indices, values, axis, how, include_self=true)",
           "base with the values that put_along_axis would write combined: sum, prod, mean, amax, amin; with "
           "base's own unless include_self is false.",
           call_scatter_reduce, scatter_reduce_samples, scatter_reduce_errors,
-          Ranges{Range{.distinct = true}, Range{.offset = 0.005, .distinct = true}, Range{}}),
+          Ranges{Range{.distinct = true}, Range{.offset = 1.0 / 128, .distinct = true}, Range{}}),
   };
   return kTable;
 }

@@ -94,7 +94,7 @@ std::span<const Operation> label_loss_operations() {
           [](Tensors x, const Arguments& a) -> Results {
             return {multilabel_margin_loss(x[0], x[1], reduction_of(a))};
           },
-          multilabel_samples, multilabel_errors, Range{.offset = 0.003, .distinct = true}),
+          multilabel_samples, multilabel_errors, Range{.offset = 1.0 / 128, .distinct = true}),
   };
   return kTable;
 }

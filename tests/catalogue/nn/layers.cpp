@@ -182,13 +182,13 @@ std::span<const Operation> layer_operations() {
             call_response_norm, response_samples, response_errors),
       entry("renorm", "renorm(x, p, axis, maxnorm)",
             "x with slices along the axis whose p-norm exceeds maxnorm scaled down to it.", call_renorm,
-            renorm_samples, renorm_errors, Range{.offset = 0.005}),
+            renorm_samples, renorm_errors, Range{.offset = 1.0 / 128}),
       entry("alpha_dropout", "alpha_dropout(x, p, seed)",
             "Dropout that keeps mean and variance of what selu gives.", call_alpha_dropout, alpha_samples,
             alpha_errors),
       entry("rrelu", "rrelu(x, lower=0.125, upper=0.333333, seed)",
             "x above 0, x times a number drawn from [lower, upper) below.", call_rrelu, rrelu_samples,
-            rrelu_errors, Range{.away_from_zero = 0.1}),
+            rrelu_errors, Range{.away_from_zero = 0.125}),
   };
   return kTable;
 }
