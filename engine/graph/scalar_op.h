@@ -45,7 +45,10 @@ namespace caldera {
   F(rsqrt, "rsqrt", 1, false, floating, other) \
   F(sin, "sin", 1, false, floating, vector_math) \
   F(cos, "cos", 1, false, floating, vector_math) \
-  F(tan, "tan", 1, false, floating, library_math) \
+  F(tan, "tan", 1, false, floating, vector_math) \
+  F(asin, "asin", 1, false, floating, vector_math) \
+  F(acos, "acos", 1, false, floating, vector_math) \
+  F(atan, "atan", 1, false, floating, vector_math) \
   F(tanh, "tanh", 1, false, floating, vector_math) \
   F(sigmoid, "sigmoid", 1, false, floating, vector_math) \
   F(erf, "erf", 1, false, floating, vector_math) \

@@ -23,6 +23,11 @@ using std::numbers::ln2;
 void sin_vjp(VjpContext& c) { c.grads[0] = c.cotangent * cos(c.inputs[0]); }
 void cos_vjp(VjpContext& c) { c.grads[0] = -(c.cotangent * sin(c.inputs[0])); }
 void tan_vjp(VjpContext& c) { c.grads[0] = c.cotangent * (c.output * c.output + 1); }
+/// (1 - x)(1 + x): 1 - x^2 would cancel near 1.
+LazyTensor complement(const LazyTensor& x) { return (1 - x) * (1 + x); }
+void asin_vjp(VjpContext& c) { c.grads[0] = c.cotangent * rsqrt(complement(c.inputs[0])); }
+void acos_vjp(VjpContext& c) { c.grads[0] = -(c.cotangent * rsqrt(complement(c.inputs[0]))); }
+void atan_vjp(VjpContext& c) { c.grads[0] = c.cotangent * reciprocal(1 + c.inputs[0] * c.inputs[0]); }
 void tanh_vjp(VjpContext& c) { c.grads[0] = c.cotangent * (1 - c.output * c.output); }
 void atan2_vjp(VjpContext& c) {
   const LazyTensor y = ops::anchored(c.inputs[0], c.output.device());
@@ -35,26 +40,26 @@ void atan2_vjp(VjpContext& c) {
 const OpDef kSin = ops::elementwise_op("sin", ScalarOp::sin, sin_vjp);
 const OpDef kCos = ops::elementwise_op("cos", ScalarOp::cos, cos_vjp);
 const OpDef kTan = ops::elementwise_op("tan", ScalarOp::tan, tan_vjp);
+const OpDef kAsin = ops::elementwise_op("asin", ScalarOp::asin, asin_vjp);
+const OpDef kAcos = ops::elementwise_op("acos", ScalarOp::acos, acos_vjp);
+const OpDef kAtan = ops::elementwise_op("atan", ScalarOp::atan, atan_vjp);
 const OpDef kTanh = ops::elementwise_op("tanh", ScalarOp::tanh, tanh_vjp);
 const OpDef kAtan2 = ops::elementwise_op("atan2", ScalarOp::atan2, atan2_vjp);
 
+/// A primitive whose derivative, too, is computed in f32 where x has 16 bits: squares would leave their
+/// range.
+LazyTensor wide_function(const OpDef& op, const LazyTensor& x) {
+  return real_function(x, [&](const auto& y) { return ops::elementwise(op, y); });
+}
+
 // ---- derivatives that have formulas of their own
 
-/// (1 - x)(1 + x): 1 - x^2 would cancel near 1.
-LazyTensor complement(const LazyTensor& x) { return (1 - x) * (1 + x); }
-
-LazyTensor acos_slope(const LazyTensor& x, const LazyTensor&) { return -rsqrt(complement(x)); }
-LazyTensor asin_slope(const LazyTensor& x, const LazyTensor&) { return rsqrt(complement(x)); }
-LazyTensor atan_slope(const LazyTensor& x, const LazyTensor&) { return reciprocal(1 + x * x); }
 LazyTensor cosh_slope(const LazyTensor& x, const LazyTensor&) { return sinh(x); }
 LazyTensor sinh_slope(const LazyTensor& x, const LazyTensor&) { return cosh(x); }
 LazyTensor acosh_slope(const LazyTensor& x, const LazyTensor&) { return rsqrt(x - 1) * rsqrt(x + 1); }
 LazyTensor asinh_slope(const LazyTensor& x, const LazyTensor&) { return reciprocal(hypot(x, ones_like(x))); }
 LazyTensor atanh_slope(const LazyTensor& x, const LazyTensor&) { return reciprocal(complement(x)); }
 
-const OpDef kAcos = ops::sloped<acos_slope>("acos");
-const OpDef kAsin = ops::sloped<asin_slope>("asin");
-const OpDef kAtan = ops::sloped<atan_slope>("atan");
 const OpDef kCosh = ops::sloped<cosh_slope>("cosh");
 const OpDef kSinh = ops::sloped<sinh_slope>("sinh");
 const OpDef kAcosh = ops::sloped<acosh_slope>("acosh");
@@ -90,18 +95,12 @@ Exponent split_exponent(const LazyTensor& magnitude) {
 LazyTensor sin(const LazyTensor& x) { return ops::elementwise(kSin, x); }
 LazyTensor cos(const LazyTensor& x) { return ops::elementwise(kCos, x); }
 LazyTensor tan(const LazyTensor& x) { return ops::elementwise(kTan, x); }
+LazyTensor asin(const LazyTensor& x) { return wide_function(kAsin, x); }
+LazyTensor acos(const LazyTensor& x) { return wide_function(kAcos, x); }
+LazyTensor atan(const LazyTensor& x) { return wide_function(kAtan, x); }
 LazyTensor tanh(const LazyTensor& x) { return ops::elementwise(kTanh, x); }
 LazyTensor atan2(const LazyTensor& y, const LazyTensor& x) { return ops::elementwise(kAtan2, y, x); }
 
-LazyTensor acos(const LazyTensor& x) {
-  return sloped_function(kAcos, x, [](const auto& y) { return atan2(sqrt(complement(y)), y); });
-}
-LazyTensor asin(const LazyTensor& x) {
-  return sloped_function(kAsin, x, [](const auto& y) { return atan2(y, sqrt(complement(y))); });
-}
-LazyTensor atan(const LazyTensor& x) {
-  return sloped_function(kAtan, x, [](const auto& y) { return atan2(y, ones_like(y)); });
-}
 LazyTensor deg2rad(const LazyTensor& x) {
   return real_function(x, [](const auto& y) { return y * (std::numbers::pi / 180); });
 }

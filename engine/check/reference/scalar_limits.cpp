@@ -60,6 +60,9 @@ Range checked_range(ScalarOp op) {
       return {1e-3, 50};
     case ScalarOp::log1p:
       return {-0.99, 20};
+    case ScalarOp::asin:
+    case ScalarOp::acos:
+      return {-1, 1};
     case ScalarOp::pow:
       return {0.1, 4};
     case ScalarOp::exp:

@@ -88,6 +88,12 @@ double floating_unary(ScalarOp op, double x) {
       return std::cos(x);
     case ScalarOp::tan:
       return std::tan(x);
+    case ScalarOp::asin:
+      return std::asin(x);
+    case ScalarOp::acos:
+      return std::acos(x);
+    case ScalarOp::atan:
+      return std::atan(x);
     case ScalarOp::tanh:
       return std::tanh(x);
     case ScalarOp::sigmoid:

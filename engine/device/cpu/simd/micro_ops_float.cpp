@@ -1,6 +1,7 @@
 // SIMD micro-operations of f32 and f64.
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "engine/device/cpu/simd/micro_ops.h"
 
@@ -11,6 +12,7 @@
 #include <hwy/highway.h>
 
 #include "engine/device/cpu/simd/math_f32-inl.h"
+#include "engine/device/cpu/simd/quotients-inl.h"
 #include "engine/device/cpu/simd/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -125,6 +127,7 @@ CALDERA_BINARY(Div, hn::Div(x, y))
 CALDERA_BINARY(Maximum, hn::IfThenElse(hn::Or(hn::Gt(x, y), hn::IsNaN(x)), x, y))
 CALDERA_BINARY(Minimum, hn::IfThenElse(hn::Or(hn::Lt(x, y), hn::IsNaN(x)), x, y))
 CALDERA_BINARY(CopySign, hn::CopySign(x, y))
+CALDERA_BINARY(Atan2, atan2_f32(x, y))
 
 // The elementary functions that have vectors: engine/device/cpu/simd/math_f32-inl.h.
 template <ScalarOp Op>
@@ -160,6 +163,13 @@ MicroFn binary_op(ScalarOp op, unsigned single) {
       return find_binary<Minimum, T>(single);
     case ScalarOp::copysign:
       return find_binary<CopySign, T>(single);
+    case ScalarOp::floor_div:
+      return find_binary<ByQuotient<FloorQuotient>, T>(single);
+    case ScalarOp::remainder:
+      return find_binary<ByQuotient<FloorRest>, T>(single);
+    case ScalarOp::atan2:
+      if constexpr (std::is_same_v<T, float>) return find_binary<Atan2, T>(single);
+      return nullptr;
     default:
       return nullptr;
   }

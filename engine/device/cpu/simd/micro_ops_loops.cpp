@@ -126,6 +126,10 @@ MicroFn integer_op(ScalarOp op) {
       return binary<Sub, T, T>;
     case ScalarOp::mul:
       return binary<Mul, T, T>;
+    case ScalarOp::floor_div:
+      return binary<FloorDiv, T, T>;
+    case ScalarOp::remainder:
+      return binary<Remainder, T, T>;
     case ScalarOp::bit_not:
       return unary_loop<BitNot, T, T>;
     case ScalarOp::bit_and:
@@ -178,10 +182,6 @@ MicroFn common_op(ScalarOp op) {
       return binary<LogicalOr, T, Byte>;
     case ScalarOp::logical_xor:
       return binary<LogicalXor, T, Byte>;
-    case ScalarOp::floor_div:
-      return binary<FloorDiv, T, T>;
-    case ScalarOp::remainder:
-      return binary<Remainder, T, T>;
     case ScalarOp::pow:
       return binary<Pow, T, T>;
     case ScalarOp::maximum:

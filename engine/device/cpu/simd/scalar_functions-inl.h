@@ -117,15 +117,15 @@ struct ShiftRight {
 struct FloorDiv {
   template <class T>
   static T of(T x, T y) {
-    if constexpr (std::is_floating_point_v<T>) {
-      if (y == T(0) || std::isinf(x)) return std::floor(x / y);
-      // The quotient may round up to an integer that it does not reach: take it from the exact remainder.
-      const T rest = std::fmod(x, y);
-      T quotient = (x - rest) / y;
-      if (rest != T(0) && (rest < T(0)) != (y < T(0))) quotient -= T(1);
-      return quotient == T(0) ? std::copysign(T(0), x / y) : std::round(quotient);
-    } else if constexpr (std::is_unsigned_v<T>) {
+    if constexpr (std::is_unsigned_v<T>) {
       return y == 0 ? T(0) : static_cast<T>(x / y);
+    } else if constexpr (sizeof(T) == 4) {
+      // In double, which vectors divide. It holds both, and no rounded quotient reaches the next integer.
+      const T divisor = (y == 0) | (y == -1) ? T(1) : y;
+      const T q = static_cast<T>(static_cast<double>(x) / static_cast<double>(divisor));
+      const T below = ((x - q * divisor) != 0) & ((x ^ divisor) < 0) ? T(1) : T(0);
+      const T finite = y == -1 ? Neg::of(x) : static_cast<T>(q - below);
+      return y == 0 ? T(0) : finite;
     } else {
       if (y == 0) return 0;
       if (y == -1) return Neg::of(x);
@@ -139,12 +139,15 @@ struct FloorDiv {
 struct Remainder {
   template <class T>
   static T of(T x, T y) {
-    if constexpr (std::is_floating_point_v<T>) {
-      const T rest = std::fmod(x, y);
-      if (rest == T(0)) return std::copysign(rest, y);
-      return (rest < T(0)) != (y < T(0)) ? rest + y : rest;
-    } else if constexpr (std::is_unsigned_v<T>) {
+    if constexpr (std::is_unsigned_v<T>) {
       return y == 0 ? T(0) : static_cast<T>(x % y);
+    } else if constexpr (sizeof(T) == 4) {
+      const T divisor = (y == 0) | (y == -1) ? T(1) : y;
+      const T q = static_cast<T>(static_cast<double>(x) / static_cast<double>(divisor));
+      const T rest = x - q * divisor;
+      // Without a branch: signs are what no processor foresees.
+      const T is_other_side = (rest != 0) & ((rest ^ divisor) < 0);
+      return rest + (-is_other_side & divisor);
     } else {
       if (y == 0 || y == -1) return 0;
       const T rest = static_cast<T>(x % y);
@@ -282,6 +285,9 @@ CALDERA_LIBRARY_FUNCTION(log1p, std::log1p(x))
 CALDERA_LIBRARY_FUNCTION(sin, std::sin(x))
 CALDERA_LIBRARY_FUNCTION(cos, std::cos(x))
 CALDERA_LIBRARY_FUNCTION(tan, std::tan(x))
+CALDERA_LIBRARY_FUNCTION(asin, std::asin(x))
+CALDERA_LIBRARY_FUNCTION(acos, std::acos(x))
+CALDERA_LIBRARY_FUNCTION(atan, std::atan(x))
 CALDERA_LIBRARY_FUNCTION(tanh, std::tanh(x))
 CALDERA_LIBRARY_FUNCTION(erf, std::erf(x))
 CALDERA_LIBRARY_FUNCTION(exp2, std::exp2(x))

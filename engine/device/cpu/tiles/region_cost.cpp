@@ -15,14 +15,15 @@ double cost_of(ScalarOp op, DType type) {
     case ScalarOp::sigmoid:
       cost = type == DType::f32 ? 0.13 : 6;
       break;
-    case ScalarOp::tan:
     case ScalarOp::atan2:
+      cost = type == DType::f32 ? 0.4 : 10;
+      break;
     case ScalarOp::pow:
       cost = 10;
       break;
     case ScalarOp::floor_div:
     case ScalarOp::remainder:
-      cost = 5;
+      cost = is_floating(type) || type == DType::i32 ? 0.4 : 3;
       break;
     case ScalarOp::div:
     case ScalarOp::sqrt:

@@ -320,6 +320,14 @@ double d_atan2(double y, double x) {
   return (unpackDouble2x32(y).y >> 31) != 0u ? -r : r;
 }
 )"},
+    {"d_atan", {"d_atan2"}, "double d_atan(double x) { return d_atan2(x, 1.0lf); }\n"},
+    {"d_asin", {"d_atan2", "d_constants"}, R"(
+// (1 - x)(1 + x): 1 - x^2 would cancel near 1.
+double d_asin(double x) { return abs(x) <= 1.0lf ? d_atan2(x, sqrt((1.0lf - x) * (1.0lf + x))) : d_nan(); }
+)"},
+    {"d_acos", {"d_atan2", "d_constants"}, R"(
+double d_acos(double x) { return abs(x) <= 1.0lf ? d_atan2(sqrt((1.0lf - x) * (1.0lf + x)), x) : d_nan(); }
+)"},
     {"d_trunc", {}, R"(
 // Quirk: the built-in one of some drivers does nothing from 2^24 on.
 double d_trunc(double x) { return x < 0.0lf ? -floor(-x) : floor(x); }
