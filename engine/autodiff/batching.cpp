@@ -147,12 +147,13 @@ LazyTensor merged_indices(const LazyTensor& indices, std::int64_t extent) {
 }
 
 bool has_aligned_indices(const BatchContext& c) {
-  return static_cast<ops::Indices>(c.attributes()[1]) == ops::Indices::aligned;
+  return static_cast<ops::Indices>(c.attributes()[1]) != ops::Indices::shared;
 }
 
 LazyTensor batch_gather(const BatchContext& c) {
   const auto axis = static_cast<int>(c.attributes()[0]);
-  if (has_aligned_indices(c)) return ops::gathered(c.mapped(0), c.mapped(1), axis + 1, ops::Indices::aligned);
+  if (has_aligned_indices(c))
+    return ops::gathered(c.mapped(0), c.mapped(1), axis + 1, static_cast<ops::Indices>(c.attributes()[1]));
   const LazyTensor& x = c.value(0);
   const LazyTensor& indices = c.value(1);
   widened(c.node.shape(), c.size(), c.node.op().name);
@@ -296,6 +297,7 @@ BatchRule batch_rule_of(OpClass kind) {
   switch (kind) {
     case OpClass::elementwise:
     case OpClass::linalg:  // a batch of one extent more
+    case OpClass::sort:
       return batch_elementwise;
     case OpClass::reduce:
       return batch_reduce;

@@ -29,12 +29,14 @@ enum class OpClass : std::uint8_t {
   contract,     // matmul of equal batch extents: (batch..., M, K) x (batch..., K, N). The compiler makes such
                 // of several products (engine/compile/rewrite/products.h)
   gather,       // inputs x, idx. attrs: axis; 1 if idx is aligned: of x's rank, with its extents but along
-                // the axis, so that each place has indices of its own
-  scatter,      // inputs base, idx, updates. attrs: axis; whether idx is aligned; Scatter
-  reshape,      // same elements in row-major order
-  permute,      // attrs: permutation
-  slice,        // attrs: start per dimension, then step per dimension (may be negative)
-  broadcast,    // to the output's shape; equal rank, extents 1 stretch
+           // the axis, so that each place has indices of its own; 2 if, besides, none of these comes twice
+  scatter,    // inputs base, idx, updates. attrs: axis; 1 or 2 if idx is aligned, as of a gather; Scatter
+  sort,       // where the elements of each row are in order: x (batch..., n) gives (batch..., k), i32.
+              // attrs: the place in order of the first of the k; whether descending. See SortStep
+  reshape,    // same elements in row-major order
+  permute,    // attrs: permutation
+  slice,      // attrs: start per dimension, then step per dimension (may be negative)
+  broadcast,  // to the output's shape; equal rank, extents 1 stretch
   // Inputs x, and numbers (scalar i64) that move what is taken. attrs: per dimension which input does (0:
   // none), then start and step as of a slice whose first element is at 0 where nothing moves it. A number is
   // clamped so that all is within x. In programs the numbers are no inputs, and the attribute is the slot

@@ -31,7 +31,7 @@ struct Along {
 
   /// What holds of each index, where it meets updates.
   LazyTensor beside(const LazyTensor& of_indices, const LazyTensor& updates) const {
-    if (kind == Indices::aligned) return of_indices;
+    if (kind != Indices::shared) return of_indices;
     Shape shape = of_indices.shape();
     while (axis + shape.rank() < updates.rank()) shape.push_back(1);
     return reshape(of_indices, shape);
@@ -62,7 +62,7 @@ void scatter_add_vjp(VjpContext& c) {
 /// Which updates are left: of those with one index the last.
 LazyTensor are_last(const Along& a, const LazyTensor& base, const LazyTensor& indices,
                     const LazyTensor& updates) {
-  const bool aligned = a.kind == Indices::aligned;
+  const bool aligned = a.kind != Indices::shared;
   const int axis = aligned ? a.axis : 0;
   const Device device = indices.device();
   // Counted from 1: 0 is what an index outside reads.
@@ -206,7 +206,7 @@ LazyTensor ops::narrow_indices(std::string_view op, const LazyTensor& indices, s
 LazyTensor ops::gathered(const LazyTensor& x, const LazyTensor& indices, int axis, Indices kind) {
   const std::array<std::int64_t, 2> attributes{axis, static_cast<std::int64_t>(kind)};
   const Shape shape =
-      kind == Indices::aligned ? indices.shape() : taken_shape(x.shape(), indices.shape(), axis, "take");
+      kind != Indices::shared ? indices.shape() : taken_shape(x.shape(), indices.shape(), axis, "take");
   return make(kGather, shape, x.dtype(), {x, indices}, attributes);
 }
 

@@ -21,8 +21,10 @@ LazyTensor scatter_add(const LazyTensor& base, const LazyTensor& indices, const 
 namespace caldera::ops {
 
 /// Which indices a position along the other axes has: all places the same ones, whose shape replaces the
-/// axis; or each its own, in a tensor of x's rank with x's extents but along the axis.
-enum class Indices : std::uint8_t { shared, aligned };
+/// axis; or each its own, in a tensor of x's rank with x's extents but along the axis. `distinct`: each its
+/// own, none of which comes twice in one place. A scatter by such needs no order, so a device may do it all
+/// at once.
+enum class Indices : std::uint8_t { shared, aligned, distinct };
 
 /// Throws DTypeError naming `op` unless the indices are integers.
 void check_index_type(std::string_view op, const LazyTensor& indices);

@@ -37,6 +37,7 @@ layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Arg
   View first_view, index_view, last_view;
   int fill_low, fill_high;
   int parts, part_extent;  // of the axis: see scatter.glsl
+  int apart, begin, count;  // of the indices
 };
 
 // The address of the arguments, and how many workgroups there are along x in all: a dispatch may be handed over in

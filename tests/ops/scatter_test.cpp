@@ -144,6 +144,26 @@ TEST_P(Scatters, OneIndexForManyUpdates) {
   EXPECT_EQ(values(scatter_max(zeros, which, 5.0F - numbers)), (Doubles{0, 0, 5}));
 }
 
+TEST_P(Scatters, MoreUpdatesThanADriverWalksAtOnce) {
+  // Some stop an invocation after 65,535 iterations: the last update has to count, and the order to stay.
+  constexpr std::int64_t kUpdates = 140'000, kPlaces = 5;
+  std::vector<std::int32_t> where_to, added(kUpdates);
+  Doubles sums(kPlaces), last(kPlaces);
+  for (std::int64_t i = 0; i < kUpdates; ++i) {
+    const std::int64_t at = i * 7 % kPlaces, update = i * 31 % 1000 - 300;
+    where_to.push_back(static_cast<std::int32_t>(at));
+    added[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(update);
+    sums[static_cast<std::size_t>(at)] += static_cast<double>(update);
+    last[static_cast<std::size_t>(at)] = static_cast<double>(update);
+  }
+  const LazyTensor base = zeros(Shape{kPlaces}, DType::i32, device());
+  EXPECT_EQ(values(scatter_add(base, integers(where_to), integers(added))), sums);
+  EXPECT_EQ(values(scatter(base, integers(where_to), integers(added))), last);
+  // Of take(), the gradient is such a scatter: it counts.
+  const LazyTensor x = floats(Floats(kPlaces, 1));
+  EXPECT_EQ(values(grad(sum(take(x, integers(where_to))), x)), Doubles(kPlaces, kUpdates / kPlaces));
+}
+
 TEST_P(Scatters, GradientOfWhatIsOverwritten) {
   const LazyTensor x = floats({1, 2, 3, 4}), u = floats({5, 6, 7, 8});
   const LazyTensor which = integers({1, 3, 1, 9});

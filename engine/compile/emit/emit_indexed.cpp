@@ -4,6 +4,9 @@
 namespace caldera {
 namespace {
 
+/// What the second attribute of a scatter is then (engine/graph/op.h).
+constexpr std::int64_t kDistinctIndices = 2;
+
 /// A one-dimensional operand along one of three dimensions.
 Operand along(std::int32_t buffer, const View& view, int axis) {
   Dims strides = Dims::filled(3, 0);
@@ -88,7 +91,8 @@ void Emitter::scatter(std::uint32_t i) {
   Step step;
   step.dtype = type;
   step.dims = update_extents;
-  step.work = ScatterStep{.axis = {extents[1], extents[2]}, .combine = how};
+  step.work = ScatterStep{
+      .axis = {extents[1], extents[2]}, .combine = how, .distinct = n.attributes[1] == kDistinctIndices};
   step.operands = {
       {u.buffer, u.view.offset, u.view.strides}, idx.operand, {out, 0, Dims{extents[1] * extents[2], 0, 1}}};
   push(std::move(step));

@@ -15,10 +15,12 @@ namespace caldera {
 /// of +. operands: u, idx (i32), out.
 ///
 /// out has stride 0 along `indices`, and already holds the base; `axis` is the one that is scattered along.
-/// Indices outside [0, axis.extent) are dropped. Types of memory: set only.
+/// Indices outside [0, axis.extent) are dropped. Types of memory: set only. `distinct`: for no o and j two of
+/// the others are the same, so that their order says nothing.
 struct ScatterStep {
   IndexedAxis axis;
   Scatter combine = Scatter::add;
+  bool distinct = false;
 
   static std::string_view kind() { return "scatter_add"; }
   static std::string_view form() { return "index"; }

@@ -29,6 +29,7 @@ struct GatherRow {
   void outside(T* to, std::int64_t n) const {
     for (std::int64_t j = 0; j < n; ++j) to[j * to_stride] = fill;
   }
+  void one(T& to, const T& from) const { to = from; }
 };
 
 template <class T, Scatter kHow>
@@ -66,6 +67,10 @@ struct ScatterRow {
       for (std::int64_t j = 0; j < n; ++j) to[j * to_stride] = static_cast<T>(to[j * to_stride] != T(0));
   }
   void outside(T*, std::int64_t) const {}
+  void one(T& to, const T& from) const {
+    to = combined(to, from);
+    if (boolean) to = static_cast<T>(to != T(0));
+  }
 };
 
 /// NaN of the floating types, else 0. T may be an integer of the size of `type`.
@@ -138,9 +143,28 @@ PreparedIndexed::PreparedIndexed(const Step& step, const IndexedAxis& axis, std:
   while (free_dims_ < dims_.size() && is_free(free_dims_)) ++free_dims_;
 }
 
-std::int64_t PreparedIndexed::index_at(const std::byte* indices, std::int64_t element) const {
-  if (index_type_ == DType::i32) return reinterpret_cast<const std::int32_t*>(indices)[element];
-  return reinterpret_cast<const std::int64_t*>(indices)[element];
+/// Points along the innermost dimension, whose first has these elements of the three operands. Rows that have
+/// one element need no more than that.
+template <class Index, class Row>
+void PreparedIndexed::run_line(const Row& row, const Line<typename Row::Element>& line,
+                               std::int64_t width) const {
+  const auto* indices = reinterpret_cast<const Index*>(line.indices) + line.element[1];
+  const auto* from = line.from + line.element[0];
+  auto* to = line.to + line.element[2];
+  const auto extent = static_cast<std::uint64_t>(axis_extent_);
+  for (std::int64_t p = 0; p < line.points; ++p) {
+    const auto index = static_cast<std::int64_t>(indices[p * line.steps[1]]);
+    const bool inside = static_cast<std::uint64_t>(index) < extent;
+    const std::int64_t along = inside ? index * axis_stride_ : 0;
+    auto* target = to + p * line.steps[2] + (scatter_ ? along : 0);
+    const auto* source = from + p * line.steps[0] + (scatter_ ? 0 : along);
+    if (!inside)
+      row.outside(target, width);
+    else if (row_ == 1)
+      row.one(*target, *source);
+    else
+      row(target, source, width);
+  }
 }
 
 /// The points of some outer positions and some elements of every row, in order.
@@ -149,30 +173,34 @@ void PreparedIndexed::run_part(const RunContext& context, const Row& row, std::i
                                std::int64_t outer_end, std::int64_t row_begin, std::int64_t row_end) const {
   using T = typename Row::Element;
   const auto at = [&](int o) { return context.buffers[static_cast<std::size_t>(buffers_[o])]; };
-  const auto* from = reinterpret_cast<const T*>(at(0)) + offsets_[0] + row_begin * row_strides_[0];
-  auto* to = reinterpret_cast<T*>(at(2)) + offsets_[2] + row_begin * row_strides_[2];
-  const std::byte* indices = at(1);
-  std::int64_t inner_points = 1;
-  for (std::size_t d = free_dims_; d < dims_.size(); ++d) inner_points *= dims_[d];
+  Line<T> line;
+  line.from = reinterpret_cast<const T*>(at(0)) + offsets_[0] + row_begin * row_strides_[0];
+  line.to = reinterpret_cast<T*>(at(2)) + offsets_[2] + row_begin * row_strides_[2];
+  line.indices = at(1);
+  const std::size_t lines = std::max(free_dims_, dims_.empty() ? 0 : dims_.size() - 1);
+  std::int64_t count = 1;  // of lines
+  for (std::size_t d = free_dims_; d < lines; ++d) count *= dims_[d];
+  if (lines < dims_.size()) {
+    line.points = dims_.back();
+    for (int o = 0; o < 3; ++o) line.steps[o] = strides_[o].back();
+  }
 
   for (std::int64_t outer = outer_begin; outer < outer_end; ++outer) {
-    std::int64_t element[3] = {0, offsets_[1], 0};
+    std::int64_t(&element)[3] = line.element;
+    element[0] = element[2] = 0;
+    element[1] = offsets_[1];
     std::int64_t rest = outer;
     for (std::size_t d = free_dims_; d-- > 0;) {
       for (int o = 0; o < 3; ++o) element[o] += rest % dims_[d] * strides_[o][d];
       rest /= dims_[d];
     }
     std::int64_t coordinate[kMaxRank] = {};
-    for (std::int64_t p = 0; p < inner_points; ++p) {
-      const std::int64_t index = index_at(indices, element[1]);
-      const bool inside = index >= 0 && index < axis_extent_;
-      const std::int64_t along = inside ? index * axis_stride_ : 0;
-      T* target = to + element[2] + (scatter_ ? along : 0);
-      if (inside)
-        row(target, from + element[0] + (scatter_ ? 0 : along), row_end - row_begin);
+    for (std::int64_t l = 0; l < count; ++l) {
+      if (index_type_ == DType::i32)
+        run_line<std::int32_t>(row, line, row_end - row_begin);
       else
-        row.outside(target, row_end - row_begin);
-      for (std::size_t d = dims_.size(); d-- > free_dims_;) {
+        run_line<std::int64_t>(row, line, row_end - row_begin);
+      for (std::size_t d = lines; d-- > free_dims_;) {
         for (int o = 0; o < 3; ++o) element[o] += strides_[o][d];
         if (++coordinate[d] < dims_[d]) break;
         for (int o = 0; o < 3; ++o) element[o] -= strides_[o][d] * dims_[d];

@@ -1,6 +1,7 @@
 // Gather and scatter steps made ready: rows picked by an index.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -18,12 +19,23 @@ class PreparedIndexed {
   void run(const RunContext& context) const;
 
  private:
+  /// Points that differ in the innermost dimension alone.
+  template <class T>
+  struct Line {
+    const T* from = nullptr;
+    T* to = nullptr;
+    const std::byte* indices = nullptr;
+    std::int64_t element[3] = {};  // of the first point
+    std::int64_t steps[3] = {};
+    std::int64_t points = 1;
+  };
+  template <class Index, class Row>
+  void run_line(const Row& row, const Line<typename Row::Element>& line, std::int64_t width) const;
   template <class Row>
   void run_part(const RunContext& context, const Row& row, std::int64_t outer_begin, std::int64_t outer_end,
                 std::int64_t row_begin, std::int64_t row_end) const;
   template <class T>
   void run_typed(const RunContext& context) const;
-  std::int64_t index_at(const std::byte* indices, std::int64_t element) const;
 
   std::optional<Scatter> scatter_;  // nothing: a gather
   DType type_ = DType::f32;

@@ -17,6 +17,8 @@ constexpr int kIndexedLanes = 64;  // local_size_x of the shaders
 /// A scatter of so few invocations is shared among more; of fewer indices than that it is short anyway.
 constexpr std::int64_t kFewInvocations = 1 << 14;
 constexpr std::int64_t kManyIndices = 64;
+/// Those that an invocation loads at once.
+constexpr std::int64_t kFewIndices = 4;
 
 /// The operand that the indexed axis belongs to: its strides with that of the axis in the place of the
 /// indices.
@@ -40,6 +42,7 @@ struct BlockNumbers {
   std::int64_t points = 0;
   std::int64_t fill_low = 0, fill_high = 0;
   std::int64_t parts = 1, part_extent = 0;
+  std::int64_t apart = 0, begin = 0, count = 0;  // of the indices
 };
 
 /// Writes the block. `first` and `last` are the operands before and after the index; `axis_is_first` says
@@ -75,6 +78,9 @@ std::uint32_t write_indexed_block(Encoder& encoder, const Step& step, const Inde
   block.integer("fill_high", numbers.fill_high);
   block.integer("parts", numbers.parts);
   block.integer("part_extent", numbers.part_extent);
+  block.integer("apart", numbers.apart);
+  block.integer("begin", numbers.begin);
+  block.integer("count", numbers.count);
   block.end();
   return begin;
 }
@@ -139,19 +145,36 @@ void encode_scatter(Encoder& encoder, const Step& step, const ScatterStep& scatt
   const char* const words = encoder.context.glsl.in_words(step.dtype) ? "_words" : "";
   const PipelinePtr pipeline =
       encoder.context.pipelines.embedded(fmt::format("scatter_{}{}", type, words), {&how, 1});
+  // Where no index comes twice an invocation has a few of them.
+  if (scatter.distinct) {
+    const std::int64_t each = encoder.context.few_cores ? kManyIndices : kFewIndices;
+    const std::int64_t parts = (step.dims[1] + each - 1) / each;
+    const BlockNumbers numbers{.points = columns, .parts = parts, .apart = 1, .count = each};
+    const std::uint32_t block = write_indexed_block(encoder, step, scatter.axis, false, numbers);
+    const std::uint32_t groups = encoder.groups(columns * parts, kIndexedLanes);
+    const std::int64_t work_each = columns * parts / (std::int64_t{groups} * kIndexedLanes) + 1;
+    encoder.dispatch(step, pipeline, block, groups, work_each * (each + 1));
+    return;
+  }
   // Invocations that share a column have a part of the axis each, and walk all of its indices: whatever comes
   // to an element still comes in order. A processor gains nothing by that.
-  std::int64_t parts = 1;
+  BlockNumbers numbers{.points = columns};
   if (!encoder.context.few_cores && step.dims[1] >= kManyIndices)
-    parts = std::clamp<std::int64_t>(kFewInvocations / columns, 1,
-                                     std::max<std::int64_t>(scatter.axis.extent, 1));
-  const std::int64_t part_extent = (scatter.axis.extent + parts - 1) / parts;
-  const std::uint32_t block = write_indexed_block(
-      encoder, step, scatter.axis, false, {.points = columns, .parts = parts, .part_extent = part_extent});
-  const std::int64_t work = columns * parts;
+    numbers.parts = std::clamp<std::int64_t>(kFewInvocations / columns, 1,
+                                             std::max<std::int64_t>(scatter.axis.extent, 1));
+  numbers.part_extent = (scatter.axis.extent + numbers.parts - 1) / numbers.parts;
+  const std::int64_t work = columns * numbers.parts;
   const std::uint32_t groups = encoder.groups(work, kIndexedLanes);
   const std::int64_t work_each = work / (std::int64_t{groups} * kIndexedLanes) + 1;
-  encoder.dispatch(step, pipeline, block, groups, work_each * (step.dims[1] + 1));
+  // As many indices at a time as the driver lets an invocation walk.
+  const std::int64_t limit = encoder.context.device->capabilities().loop_limit;
+  numbers.count =
+      limit == 0 ? step.dims[1] : std::clamp<std::int64_t>(limit / work_each - 1, 1, step.dims[1]);
+  for (; numbers.begin < step.dims[1]; numbers.begin += numbers.count) {
+    encoder.barrier_next |= numbers.begin > 0;
+    const std::uint32_t block = write_indexed_block(encoder, step, scatter.axis, false, numbers);
+    encoder.dispatch(step, pipeline, block, groups, work_each * (numbers.count + 1));
+  }
 }
 
 }  // namespace caldera::vulkan
