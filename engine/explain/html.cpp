@@ -32,6 +32,7 @@ const char* kind_of(const GraphNode& node) {
       return "contract";
     case OpClass::gather:
     case OpClass::scatter:
+    case OpClass::sort:
       return "index";
     case OpClass::linalg:
       return "linalg";

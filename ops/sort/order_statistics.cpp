@@ -24,6 +24,7 @@
 namespace caldera {
 namespace {
 
+using ops::positions_between;
 using ops::positions_of;
 using ops::Rows;
 
@@ -66,14 +67,15 @@ LazyTensor are_missing(const LazyTensor& rows) { return astype(isnan(rows), DTyp
 /// (rows, quantiles), in the type that is computed with.
 LazyTensor quantiles(const Rows& rows, std::span<const double> q, QuantileMode mode) {
   std::vector<Place> places;
-  std::int64_t last = 0;
+  std::int64_t first = rows.length() - 1, last = 0;
   for (const double share : q) {
     places.push_back(place_of(share, rows.length(), mode));
+    first = std::min(first, places.back().below);
     last = std::max(last, places.back().share == 0 ? places.back().below : places.back().above);
   }
-  const LazyTensor order = positions_of(rows, false, last + 1);
+  const LazyTensor order = positions_between(rows, first, last);
   const auto element = [&](std::int64_t at) {
-    return astype(rows.at(slice(order, 1, at, at + 1)), compute_type(rows.flat().dtype()));
+    return astype(rows.at(slice(order, 1, at - first, at - first + 1)), compute_type(rows.flat().dtype()));
   };
   std::vector<LazyTensor> parts;
   parts.reserve(places.size());
@@ -218,7 +220,7 @@ IndexedResult median_with_indices(const LazyTensor& x, int axis, bool keepdims) 
   const Rows rows = rows_with_elements("median_with_indices", x, axis);
   if (rows.empty()) return nothing_picked(x, axis, keepdims);
   const std::int64_t middle = (rows.length() - 1) / 2;
-  LazyTensor position = slice(positions_of(rows, false, middle + 1), 1, middle, middle + 1);
+  LazyTensor position = positions_between(rows, middle, middle);
   if (is_floating(x.dtype())) {
     const LazyTensor missing = are_missing(rows.flat());
     position = where(sum(missing, 1, true) > 0, argmax(missing, 1, true), position);
@@ -234,7 +236,7 @@ IndexedResult kthvalue(const LazyTensor& x, std::int64_t k, int axis, bool keepd
         fmt::format("kthvalue: k = {} of the {} elements along axis {} of {}; it must be from 1 to {}", k,
                     rows.length(), axis, x.shape().to_string(), rows.length()));
   if (rows.empty()) return nothing_picked(x, axis, keepdims);
-  return picked(x, rows, slice(positions_of(rows, false, k), 1, k - 1, k), axis, keepdims);
+  return picked(x, rows, positions_between(rows, k - 1, k - 1), axis, keepdims);
 }
 
 IndexedResult mode(const LazyTensor& x, int axis, bool keepdims) {

@@ -7,11 +7,9 @@
 #include <cstdint>
 #include <limits>
 
-#include "ops/core/arithmetic.h"
-#include "ops/core/creation.h"
 #include "ops/core/gather_scatter.h"
 #include "ops/core/views.h"
-#include "ops/sort/sorting_network.h"
+#include "ops/sort/row_order.h"
 
 namespace caldera::ops {
 
@@ -34,10 +32,10 @@ class Rows {
   std::int64_t length() const { return length_; }
   bool empty() const { return flat_.numel() == 0; }
 
-  /// The elements at `positions` (rows, count). A gather, so that gradients are scattered back.
+  /// The elements at `positions` (rows, count), none of which comes twice in a row. A gather, so that
+  /// gradients are scattered back.
   LazyTensor at(const LazyTensor& positions) const {
-    const LazyTensor first = iota(Shape{flat_.shape(0), 1}, 0, DType::i32, flat_.device()) * length_;
-    return take(reshape(flat_, Shape{flat_.numel()}), positions + first, 0);
+    return gathered(flat_, positions, 1, Indices::distinct);
   }
 
   /// Puts what belongs to the rows, (rows, count), in the place of the axis.
@@ -56,7 +54,12 @@ class Rows {
 
 /// Finds where the first elements in order are, as `restored`. Not of empty rows.
 inline LazyTensor positions_of(const Rows& rows, bool descending, std::int64_t count) {
-  return order_of_rows(rows.flat(), descending, count);
+  return order_of_rows(rows.flat(), descending, 0, count);
+}
+/// Finds where the elements are that come in places `first` to `last` of the ascending order, that one
+/// included.
+inline LazyTensor positions_between(const Rows& rows, std::int64_t first, std::int64_t last) {
+  return order_of_rows(rows.flat(), false, first, last + 1 - first);
 }
 
 }  // namespace caldera::ops

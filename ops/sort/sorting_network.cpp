@@ -258,7 +258,7 @@ LazyTensor sorted_places(const Cells& rows, std::int64_t count) {
 
 }  // namespace
 
-LazyTensor order_of_rows(const LazyTensor& x, bool descending, std::int64_t count) {
+LazyTensor order_by_network(const LazyTensor& x, bool descending, std::int64_t count) {
   const std::int64_t n = x.shape(1);
   const Cells cells = cells_of(x, descending);
   LazyTensor places;

@@ -184,6 +184,27 @@ TEST_P(Sorting, GradientsGoToWhereElementsCameFrom) {
   EXPECT_TRUE(agrees(grad(sum(sort(x) * w), x), Host(Shape{kLength}, expected), {}));
 }
 
+TEST_P(Sorting, GradientsOfManyRows) {
+  // More elements than some drivers let one invocation walk (65,535).
+  constexpr std::int64_t kRows = 9000, kLength = 8;
+  const LazyTensor x = random_normal({kRows, kLength}, 4, DType::f32, device());
+  const LazyTensor w = random_normal({kRows, kLength}, 5, DType::f32, device());
+  const std::vector<double> values = download(x), weights = download(w);
+  std::vector<double> of_sort(values.size()), of_median(values.size());
+  for (std::size_t row = 0; row < kRows; ++row) {
+    const auto first = values.begin() + static_cast<std::ptrdiff_t>(row * kLength);
+    const std::vector<double> order = stable_order(std::vector<double>(first, first + kLength), false);
+    for (std::size_t i = 0; i < kLength; ++i) {
+      const std::size_t at = row * kLength + static_cast<std::size_t>(order[i]);
+      of_sort[at] = weights[row * kLength + i];
+      if (i == kLength / 2 - 1 || i == kLength / 2) of_median[at] = 0.5;
+    }
+  }
+  const Shape shape{kRows, kLength};
+  EXPECT_TRUE(agrees(grad(sum(sort(x) * w), x), Host(shape, of_sort), {}));
+  EXPECT_TRUE(agrees(grad(sum(median(x)), x), Host(shape, of_median), {}));
+}
+
 TEST_P(Sorting, SearchesLikeTheStandardLibrary) {
   for (const std::int64_t n : {1, 7, 64, 65, 1000}) {
     std::vector<double> sorted = with_ties(n, DType::f32, 4);

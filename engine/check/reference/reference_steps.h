@@ -15,5 +15,6 @@ void run_step(const StepMemory& memory, const AttentionStep& attention);
 void run_step(const StepMemory& memory, const LinalgStep& linalg);
 void run_step(const StepMemory& memory, const QuantizedStep& quantized);
 void run_step(const StepMemory& memory, const ConvolutionStep& convolution);
+void run_step(const StepMemory& memory, const SortStep& sort);
 
 }  // namespace caldera::reference

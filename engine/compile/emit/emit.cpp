@@ -60,6 +60,9 @@ Plan Emitter::run(const std::vector<Group>& groups) {
       case OpClass::scatter:
         scatter(i);
         break;
+      case OpClass::sort:
+        sort(i);
+        break;
       case OpClass::linalg:
         linalg(i);
         break;

@@ -113,6 +113,9 @@ class Emitter {
   Placed matrices(const Source& source, Shape& extents);
   void linalg(std::uint32_t i);
 
+  // ---- sorts (emit_sort.cpp) ----
+  void sort(std::uint32_t i);
+
   // ---- convolutions (emit_convolution.cpp) ----
   void convolution(std::uint32_t i);
 

@@ -21,6 +21,7 @@
 #include "engine/device/cpu/lapack/matrix_step.h"
 #include "engine/device/cpu/products/product_step.h"
 #include "engine/device/cpu/quantized/quantized_step.h"
+#include "engine/device/cpu/sort/sort_step.h"
 #include "engine/device/cpu/tiles/region_step.h"
 #include "engine/plan/moved_buffers.h"
 
@@ -30,7 +31,7 @@ namespace {
 using cpu::RunContext;
 using PreparedStep =
     std::variant<cpu::PreparedRegion, cpu::PreparedProduct, cpu::PreparedIndexed, cpu::PreparedAttention,
-                 cpu::PreparedRoutine, cpu::PreparedQuantized, cpu::PreparedConvolution>;
+                 cpu::PreparedRoutine, cpu::PreparedQuantized, cpu::PreparedConvolution, cpu::PreparedSort>;
 
 /// Of buffers: a huge plan's list is not worth keeping.
 constexpr std::size_t kWorthKeeping = std::size_t{1} << 16;
@@ -143,6 +144,7 @@ struct CpuBackend::Preparation {
   PreparedStep operator()(const ConvolutionStep& convolution) const {
     return cpu::PreparedConvolution(step, convolution);
   }
+  PreparedStep operator()(const SortStep& sort) const { return cpu::PreparedSort(step, sort); }
 
   PreparedStep operator()(const ControlStep&) const {
     throw PlanError("a step that runs plans is not prepared by a device (engine/device/control)");

@@ -19,6 +19,7 @@
 #include "engine/plan/steps/quantized.h"
 #include "engine/plan/steps/region.h"
 #include "engine/plan/steps/scatter.h"
+#include "engine/plan/steps/sort.h"
 #include "engine/plan/steps/step_header.h"
 
 namespace caldera {
@@ -26,7 +27,7 @@ namespace caldera {
 /// One dispatch on a GPU, together with the steps joined to it: a header, and what steps of its kind have.
 struct Step : StepHeader {
   using Work = std::variant<RegionStep, ContractStep, GatherStep, ScatterStep, AttentionStep, LinalgStep,
-                            QuantizedStep, ControlStep, ConvolutionStep>;
+                            QuantizedStep, ControlStep, ConvolutionStep, SortStep>;
   Work work;
 
   template <class Kind>

@@ -171,6 +171,35 @@ void transpose(std::int64_t rows, std::int64_t columns, const T* HWY_RESTRICT fr
 }
 
 template <class T>
+void weighted_sum(std::int64_t count, std::int64_t k, const T* HWY_RESTRICT factors, const T* HWY_RESTRICT x,
+                  const std::int64_t* HWY_RESTRICT offsets, T* HWY_RESTRICT y) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  std::int64_t i = 0;
+  for (; i + 4 * lanes <= count; i += 4 * lanes) {
+    auto s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
+    for (std::int64_t j = 0; j < k; ++j) {
+      const auto factor = hn::Set(d, factors[j]);
+      const T* const from = x + offsets[j] + i;
+      s0 = hn::MulAdd(factor, hn::LoadU(d, from), s0);
+      s1 = hn::MulAdd(factor, hn::LoadU(d, from + lanes), s1);
+      s2 = hn::MulAdd(factor, hn::LoadU(d, from + 2 * lanes), s2);
+      s3 = hn::MulAdd(factor, hn::LoadU(d, from + 3 * lanes), s3);
+    }
+    hn::StoreU(s0, d, y + i);
+    hn::StoreU(s1, d, y + i + lanes);
+    hn::StoreU(s2, d, y + i + 2 * lanes);
+    hn::StoreU(s3, d, y + i + 3 * lanes);
+  }
+  for (; i < count; i += lanes) {
+    auto sum = hn::Zero(d);
+    for (std::int64_t j = 0; j < k; ++j)
+      sum = hn::MulAdd(hn::Set(d, factors[j]), hn::LoadU(d, x + offsets[j] + i), sum);
+    hn::StoreU(sum, d, y + i);
+  }
+}
+
+template <class T>
 void add_scaled(std::int64_t count, T factor, const T* HWY_RESTRICT x, std::int64_t step, T* HWY_RESTRICT y) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
@@ -208,6 +237,7 @@ const ConvolutionOps<T>& ops() {
       .dots = any_dots<kDotRows, T>,
       .dot_rows = kDotRows,
       .transpose = transpose<T>,
+      .weighted_sum = weighted_sum<T>,
       .add_scaled = add_scaled<T>,
       .dot = dot<T>};
   return kAll;

@@ -29,6 +29,9 @@ struct ConvolutionOps {
   /// to[j * to_row + i] = from[i * from_row + j] for i < rows, j < columns.
   void (*transpose)(std::int64_t rows, std::int64_t columns, const T* from, std::int64_t from_row, T* to,
                     std::int64_t to_row);
+  /// y[i] = sum over k of factors[k] x[offsets[k] + i] for i < count, a multiple of `columns`.
+  void (*weighted_sum)(std::int64_t count, std::int64_t k, const T* factors, const T* x,
+                       const std::int64_t* offsets, T* y);
   /// y[i] += factor * x[i * step].
   void (*add_scaled)(std::int64_t count, T factor, const T* x, std::int64_t step, T* y);
   /// The sum of x[i * step] * y[i].

@@ -36,6 +36,9 @@ struct EncodeStep {
   void operator()(const ConvolutionStep&) const {
     throw DeviceError("convolutions as steps run on the CPU; conv() composes them of products elsewhere");
   }
+  void operator()(const SortStep&) const {
+    throw DeviceError("sorts as steps run on the CPU; sort() composes them of a network elsewhere");
+  }
   void operator()(const LinalgStep&) const {
     throw DeviceError("LAPACK runs on the CPU; move the matrices there with to()");
   }
