@@ -34,34 +34,33 @@ ClassTargets::ClassTargets(const char* op, const LazyTensor& rows, const LazyTen
                                  name(targets.dtype())));
 
   index_ = narrow_indices(op, targets, classes_, rows.device());
-  is_target_ = equal(arange(classes_, DType::i32, rows.device()), expand_dims(index_, -1));
-  inside_ = logical_and(greater_equal(index_, 0), less(index_, static_cast<int>(classes_)));
   // Not of the narrow ones: what is ignored may be far outside.
   if (ignore_index) ignored_ = equal(anchored(targets, rows.device()), *ignore_index);
 }
 
+LazyTensor ClassTargets::is_target() const {
+  return equal(arange(classes_, DType::i32, index_.device()), expand_dims(index_, -1));
+}
+
 LazyTensor ClassTargets::chosen(const LazyTensor& rows) const {
   // Selecting instead of multiplying by a one-hot row: 0 * -inf would be NaN.
-  return sum(where(is_target_, rows, zeros_like(rows)), -1);
+  return sum(where(is_target(), rows, zeros_like(rows)), -1);
 }
 
 LazyTensor ClassTargets::taken(const LazyTensor& rows) const {
-  const LazyTensor index = where(inside_, index_, zeros_like(index_));
-  const LazyTensor elements =
-      rows.rank() == 1
-          ? gathered(rows, index, 0, Indices::shared)
-          : squeeze(gathered(rows, expand_dims(index, -1), rows.rank() - 1, Indices::aligned), -1);
-  return where(inside_, elements, zeros_like(elements));
+  if (rows.rank() == 1) return gathered(rows, index_, 0, Indices::shared);
+  return squeeze(gathered(rows, expand_dims(index_, -1), rows.rank() - 1, Indices::distinct), -1);
 }
 
 LazyTensor ClassTargets::marked(const LazyTensor& losses) const {
+  const LazyTensor is_class = logical_and(greater_equal(index_, 0), less(index_, static_cast<int>(classes_)));
   const LazyTensor known =
-      where(inside_, losses, full_like(losses, std::numeric_limits<double>::quiet_NaN()));
+      where(is_class, losses, full_like(losses, std::numeric_limits<double>::quiet_NaN()));
   return ignored_.defined() ? where(ignored_, zeros_like(losses), known) : known;
 }
 
-LazyTensor ClassTargets::counted(const LazyTensor& weights) const {
-  return ignored_.defined() ? where(ignored_, zeros_like(weights), weights) : weights;
+LazyTensor ClassTargets::counted(const LazyTensor& of_targets) const {
+  return ignored_.defined() ? where(ignored_, zeros_like(of_targets), of_targets) : of_targets;
 }
 
 LazyTensor ClassTargets::class_weights(const LazyTensor& weight, DType type) const {

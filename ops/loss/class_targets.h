@@ -16,23 +16,24 @@ class ClassTargets {
                std::optional<std::int64_t> ignore_index = {});
 
   /// (..., classes): is this class the target?
-  const LazyTensor& is_target() const { return is_target_; }
+  LazyTensor is_target() const;
   /// The element of each row in its target's class; 0 where the target is no class. `rows` may be of one row
   /// for all.
   LazyTensor chosen(const LazyTensor& rows) const;
-  /// Does what chosen() does, by reading those elements alone: for rows of which nothing else is read.
+  /// Reads these elements alone, for rows of which nothing else is read. Where the target is no class it
+  /// gives NaN, or 0 of integers.
   LazyTensor taken(const LazyTensor& rows) const;
   /// The losses with NaN where the target is no class, and 0 where it is ignored.
   LazyTensor marked(const LazyTensor& losses) const;
-  /// The weights with 0 where the target is ignored.
-  LazyTensor counted(const LazyTensor& weights) const;
+  /// Puts 0 in place of what belongs to ignored targets.
+  LazyTensor counted(const LazyTensor& of_targets) const;
   /// A factor for each class in `type`. Throws ShapeError unless it is (classes), DTypeError unless it is a
   /// number.
   LazyTensor class_weights(const LazyTensor& weight, DType type) const;
 
  private:
   const char* op_;
-  LazyTensor index_, is_target_, inside_;
+  LazyTensor index_;
   LazyTensor ignored_;  // undefined where none is
   std::int64_t classes_;
 };

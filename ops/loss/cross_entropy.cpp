@@ -140,7 +140,7 @@ LazyTensor nll_loss(const LazyTensor& log_probabilities, const LazyTensor& targe
     weights = classes.taken(classes.class_weights(options.weight, losses.dtype()));
     losses = losses * weights;
   }
-  losses = classes.marked(losses);
+  losses = classes.counted(losses);
   const LazyTensor result = options.reduction == Reduction::mean
                                 ? ops::weighted_ratio(losses, classes.counted(weights))
                                 : ops::reduced(losses, options.reduction);

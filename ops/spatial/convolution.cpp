@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "ops/core/arithmetic.h"
+#include "ops/core/creation.h"
 #include "ops/core/node_builder.h"
 #include "ops/core/slicing.h"
 #include "ops/core/views.h"
@@ -98,6 +100,43 @@ LazyTensor image_node(ConvolutionWork work, const LazyTensor& a, const LazyTenso
   return reshape(ops::convolution_node(node, reshape(a, as_image(a.shape())), reshape(b, as_image(b.shape())),
                                        as_image(shape)),
                  shape);
+}
+
+/// The transposed convolution of a volume by that of its images, where a node does it. The kernel's depth
+/// becomes outputs: image d, of what tap k of them gives, belongs at depth d * stride + k * dilation.
+LazyTensor transposed_volume(const LazyTensor& x, const LazyTensor& weight, const Spatial& stride,
+                             const Spatial& padding, const Spatial& dilation, std::int64_t groups,
+                             const Shape& shape) {
+  const std::int64_t step = stride[0], taps = weight.shape(kLead), outputs = shape[1];
+  // Depths with one remainder by the stride are `lines` images, which sums of images are. Empty ones around
+  // those of x give every tap as many.
+  const std::int64_t lines = (padding[0] + shape[kLead] + step - 1) / step;
+  const std::int64_t before = (taps - 1) * dilation[0] / step;
+  const std::int64_t behind = std::max<std::int64_t>(0, lines - x.shape(kLead));
+  const LazyTensor deep = padded(x, {before, 0, 0}, {behind, 0, 0}, 0);
+  const std::int64_t images = deep.shape(kLead);
+  const auto rest = [](const Spatial& setting) { return Spatial(setting.begin() + 1, setting.end()); };
+  const LazyTensor flat =
+      reshape(swapaxes(deep, 1, kLead), Shape{x.shape(0) * images, x.shape(1), x.shape(3), x.shape(4)});
+  const LazyTensor kernels =
+      reshape(weight, Shape{weight.shape(0), weight.shape(1) * taps, weight.shape(3), weight.shape(4)});
+  const LazyTensor parts =
+      reshape(image_node(ConvolutionWork::input_gradient, flat, kernels, rest(stride), rest(padding),
+                         rest(dilation), groups, Shape{flat.shape(0), outputs * taps, shape[3], shape[4]}),
+              Shape{x.shape(0), images, outputs, taps, shape[3], shape[4]});
+  std::vector<LazyTensor> by_remainder(static_cast<std::size_t>(step));
+  for (std::int64_t k = 0; k < taps; ++k) {
+    const std::int64_t first = before - k * dilation[0] / step;
+    const LazyTensor part = squeeze(slice(slice(parts, 1, first, first + lines), 3, k, k + 1), 3);
+    LazyTensor& sum = by_remainder[static_cast<std::size_t>(k * dilation[0] % step)];
+    sum = sum.defined() ? sum + part : part;
+  }
+  const Shape each{x.shape(0), lines, 1, outputs, shape[3], shape[4]};
+  for (LazyTensor& sum : by_remainder)
+    sum = sum.defined() ? reshape(sum, each) : zeros(each, x.dtype(), x.device());
+  const LazyTensor depths =
+      reshape(concatenate(by_remainder, 2), Shape{x.shape(0), lines * step, outputs, shape[3], shape[4]});
+  return swapaxes(slice(depths, 1, padding[0], padding[0] + shape[kLead]), 1, kLead);
 }
 
 LazyTensor with_bias(const LazyTensor& y, const LazyTensor& bias) {
@@ -191,16 +230,18 @@ LazyTensor conv_transpose(const LazyTensor& x, const LazyTensor& weight, const L
           fmt::format("{}: padding {} leaves nothing of {}", op, padding[i], x.shape().to_string()));
     if (cut_low + cut_high > 0) wide = slice(wide, axis, cut_low, wide.shape(axis) - cut_high);
   }
-  if (is_node(n, x, weight)) {
+  if (ops::has_convolution_kernel(x, weight)) {
     Shape shape{x.shape(0), weight.shape(1) * options.groups};
     for (std::size_t i = 0; i < stride.size(); ++i) {
       const int axis = static_cast<int>(i) + kLead;
       shape.push_back((x.shape(axis) - 1) * stride[i] - 2 * padding[i] +
                       dilation[i] * (weight.shape(axis) - 1) + more[i] + 1);
     }
-    return with_bias(image_node(ConvolutionWork::input_gradient, x, weight, stride, padding, dilation,
-                                options.groups, shape),
-                     bias);
+    const LazyTensor y = n == 3
+                             ? transposed_volume(x, weight, stride, padding, dilation, options.groups, shape)
+                             : image_node(ConvolutionWork::input_gradient, x, weight, stride, padding,
+                                          dilation, options.groups, shape);
+    return with_bias(y, bias);
   }
   // (C, O / groups, K...) -> (O, C / groups, K...)
   const std::int64_t groups = options.groups, channels = weight.shape(0) / groups, outputs = weight.shape(1);
