@@ -43,4 +43,7 @@ void add_both(std::vector<Case>& cases, OpCase op, std::size_t count, double gra
 void add_half(std::vector<Case>& cases, OpCase op);
 void add_both_half(std::vector<Case>& cases, OpCase op, std::size_t count, double gradient_flops);
 
+/// Adds the cases of window_ops.cpp: angles, quotients, sorting, windows, classes that are picked.
+void add_windowed_and_ordered(std::vector<Case>& cases);
+
 }  // namespace caldera::bench

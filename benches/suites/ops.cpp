@@ -376,6 +376,7 @@ std::vector<Case> ops_suite() {
   add_attention(cases);
   add_indexed(cases);
   add_movement(cases);
+  add_windowed_and_ordered(cases);
   cases.push_back(random_case());
   return cases;
 }
