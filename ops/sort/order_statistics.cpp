@@ -8,6 +8,7 @@
 #include "ops/core/along_axis.h"
 #include "ops/core/cast.h"
 #include "ops/core/comparison.h"
+#include "ops/core/creation.h"
 #include "ops/core/node_builder.h"
 #include "ops/core/operands.h"
 #include "ops/core/selection.h"
