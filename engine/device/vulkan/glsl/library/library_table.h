@@ -16,6 +16,9 @@ struct GlslFunction {
 /// The elementary functions of float32.
 std::span<const GlslFunction> glsl_functions_f32();
 
+/// The angles of float32 that a sine, cosine or tangent has.
+std::span<const GlslFunction> glsl_angles_f32();
+
 /// The functions of float64, which GLSL has none of but square root and rounding.
 std::span<const GlslFunction> glsl_functions_f64();
 
