@@ -9,6 +9,7 @@
 #include "ops/elementwise/power.h"
 #include "ops/elementwise/trigonometry.h"
 #include "ops/loss/cross_entropy.h"
+#include "ops/sort/order_statistics.h"
 #include "ops/sort/sorting.h"
 #include "ops/spatial/convolution.h"
 #include "ops/spatial/pooling.h"
