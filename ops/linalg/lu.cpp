@@ -59,7 +59,7 @@ Parts parts_of(const LazyTensor& x) {
   if (n > m) out.behind = columns_of(x, p, n);
   return out;
 }
-LazyTensor joined(const Parts& parts) {
+LazyTensor in_one_matrix(const Parts& parts) {
   if (parts.below.defined()) return concatenate({parts.leading, parts.below}, -2);
   return parts.behind.defined() ? concatenate({parts.leading, parts.behind}, -1) : parts.leading;
 }
@@ -94,7 +94,7 @@ void lu_vjp(VjpContext& c) {
   }
   const LazyTensor inner = tril(matmul(turned(t.l), of_l), -1) + triu(matmul(of_u, turned(t.u)));
   out.leading = over_turned_u(under_turned_l(inner, t.l), t.u);
-  c.grads[1] = joined(out);
+  c.grads[1] = in_one_matrix(out);
 }
 void lu_jvp(JvpContext& c) {
   const Triangles t = triangles_of(c.output);
@@ -104,7 +104,7 @@ void lu_jvp(JvpContext& c) {
   Parts out{.leading = of_l + of_u, .below = {}, .behind = {}};
   if (along.below.defined()) out.below = over_u(along.below - matmul(t.l_below, of_u), t.u);
   if (along.behind.defined()) out.behind = under_l(along.behind - matmul(of_l, t.u_behind), t.l);
-  c.tangent = joined(out);
+  c.tangent = in_one_matrix(out);
 }
 const OpDef kFactors{.name = "lu", .kind = OpClass::identity, .vjp = lu_vjp, .jvp = lu_jvp};
 

@@ -47,8 +47,8 @@ LazyTensor variance(const char* op, const LazyTensor& x, const Axes& axes, doubl
 }
 
 /// The extremum of what is left where NaN became the infinity that never is one.
-LazyTensor extremum(LazyTensor (*of)(const LazyTensor&, const Axes&, bool), const char* op,
-                    const LazyTensor& x, double worst, const Axes& axes, bool keepdims) {
+LazyTensor extremum_of_numbers(LazyTensor (*of)(const LazyTensor&, const Axes&, bool), const char* op,
+                               const LazyTensor& x, double worst, const Axes& axes, bool keepdims) {
   ops::check_domain(op, ScalarDomain::numeric, x.dtype());
   for (const std::int64_t at : ops::resolve_axes(axes, x.shape(), op)) {
     if (x.shape(static_cast<int>(at)) == 0)
@@ -89,10 +89,10 @@ LazyTensor nanstd(const LazyTensor& x, const Axes& axes, double correction, bool
 }
 
 LazyTensor nanmax(const LazyTensor& x, const Axes& axes, bool keepdims) {
-  return extremum(caldera::max, "nanmax", x, -kWorst, axes, keepdims);
+  return extremum_of_numbers(caldera::max, "nanmax", x, -kWorst, axes, keepdims);
 }
 LazyTensor nanmin(const LazyTensor& x, const Axes& axes, bool keepdims) {
-  return extremum(caldera::min, "nanmin", x, kWorst, axes, keepdims);
+  return extremum_of_numbers(caldera::min, "nanmin", x, kWorst, axes, keepdims);
 }
 
 }  // namespace caldera
