@@ -339,7 +339,13 @@ std::string MatrixSolver<T>::eigh(T* out) {
   return {};
 }
 
-template class MatrixSolver<float>;
-template class MatrixSolver<double>;
+// Its other members follow from run(), but for those of general_matrices.cpp, which needs one of these.
+#define CALDERA_MATRIX_SOLVER(T)                                \
+  template MatrixSolver<T>::MatrixSolver(const MatrixProblem&); \
+  template int MatrixSolver<T>::factorise(std::vector<T>&);     \
+  template std::string MatrixSolver<T>::run(const StridedMatrix<T>&, const StridedMatrix<T>&, T*);
+CALDERA_MATRIX_SOLVER(float)
+CALDERA_MATRIX_SOLVER(double)
+#undef CALDERA_MATRIX_SOLVER
 
 }  // namespace caldera::cpu
