@@ -340,12 +340,13 @@ std::string MatrixSolver<T>::eigh(T* out) {
 }
 
 // Its other members follow from run(), but for those of general_matrices.cpp, which needs one of these.
-#define CALDERA_MATRIX_SOLVER(T)                                \
-  template MatrixSolver<T>::MatrixSolver(const MatrixProblem&); \
-  template int MatrixSolver<T>::factorise(std::vector<T>&);     \
-  template std::string MatrixSolver<T>::run(const StridedMatrix<T>&, const StridedMatrix<T>&, T*);
-CALDERA_MATRIX_SOLVER(float)
-CALDERA_MATRIX_SOLVER(double)
-#undef CALDERA_MATRIX_SOLVER
+template MatrixSolver<float>::MatrixSolver(const MatrixProblem&);
+template int MatrixSolver<float>::factorise(std::vector<float>&);
+template std::string MatrixSolver<float>::run(const StridedMatrix<float>&, const StridedMatrix<float>&,
+                                              float*);
+template MatrixSolver<double>::MatrixSolver(const MatrixProblem&);
+template int MatrixSolver<double>::factorise(std::vector<double>&);
+template std::string MatrixSolver<double>::run(const StridedMatrix<double>&, const StridedMatrix<double>&,
+                                               double*);
 
 }  // namespace caldera::cpu
