@@ -100,7 +100,8 @@ TEST(SortPlans, QuantilesAreSelectedInTheMiddle) {
   EXPECT_EQ(median(x).item(), values[5000]);
   EXPECT_EQ(quantile(x, 0.9).item(), values[9000]);
   EXPECT_EQ(quantile(x, 1).item(), values[10'000]);
-  EXPECT_NEAR(quantile(x, 0.33333).item(), values[3333] + 0.3 * (values[3334] - values[3333]), 1e-9);
+  ASSERT_NE(values[3300], values[3301]);  // most neighbours are ties, which any weight would fit
+  EXPECT_NEAR(quantile(x, 0.33003).item<double>(), values[3300] + 0.3 * (values[3301] - values[3300]), 1e-9);
 }
 
 TEST(SortPlans, TheInterpreterFindsTheSameOrder) {
