@@ -227,7 +227,8 @@ void PreparedProduct::choose_method(Segment& segment) const {
     return;
   }
   if (is_half(segment.a.type) || is_half(segment.b.type)) {
-    segment.method = Method::halves;
+    const bool both_bf16 = segment.a.type == DType::bf16 && segment.b.type == DType::bf16;
+    segment.method = both_bf16 && has_bf16_products() ? Method::pairs : Method::halves;
     return;
   }
   const double work = static_cast<double>(m_) * static_cast<double>(n_) * static_cast<double>(segment.k);
@@ -253,13 +254,17 @@ void PreparedProduct::choose_tasks() {
   nanoseconds_ = points * static_cast<double>(k_) * (is_floating(type_) ? 0.01 : 0.5) +
                  static_cast<double>(batches_ * m_) * epilogue_nanoseconds_;
   row_block_ = m_;
+  pairs_ = !segments_.empty() && (epilogue_ || !c_.packed) &&
+           std::ranges::all_of(segments_, [](const Segment& s) { return s.method == Method::pairs; });
+  if (pairs_) return;
   const bool repacks = (!epilogue_ && c_.packed) || std::any_of(segments_.begin(), segments_.end(),
                                                                 [](const Segment& s) { return s.b.packed; });
   if (repacks) return;
   const bool own = std::all_of(segments_.begin(), segments_.end(),
                                [](const Segment& s) { return s.method == Method::product; });
-  const bool halves = std::any_of(segments_.begin(), segments_.end(),
-                                  [](const Segment& s) { return s.method == Method::halves; });
+  const bool halves = std::any_of(segments_.begin(), segments_.end(), [](const Segment& s) {
+    return s.method == Method::halves || s.method == Method::pairs;
+  });
   if (own && m_ * n_ * k_ > kLargeProduct / 4) row_block_ = kRowBlock;
   if (epilogue_) {
     const std::int64_t cached = kEpilogueBytes / (n_ * static_cast<std::int64_t>(size_));

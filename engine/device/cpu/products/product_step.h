@@ -7,6 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "engine/device/cpu/products/bf16_product.h"
+#include "engine/device/cpu/products/half_product.h"
 #include "engine/device/cpu/products/matrix.h"
 #include "engine/device/cpu/tiles/region_block.h"
 #include "engine/device/cpu/tiles/region_step.h"
@@ -31,6 +33,7 @@ class PreparedProduct {
     gemv,     // OpenBLAS, one row or column
     product,  // our own kernel
     halves,   // A or B is of a 16-bit type: see half_product.h
+    pairs,    // both are bf16, and the processor multiplies such: see bf16_product.h
     dots,     // few rows of A, and columns of B that are contiguous, or narrow rows: see row_dots.h
   };
   /// One matrix operand: the strides of its rows and columns.
@@ -88,13 +91,18 @@ class PreparedProduct {
   template <class T>
   void multiply_blas(const Segment& segment, T alpha, const T* a, const T* b, std::int64_t rows, T* out,
                      std::int64_t out_row, bool add) const;
+  HalfMatrix half_matrix(const RunContext& context, const Matrix& x, std::int64_t matrix,
+                         std::int64_t row) const;
   void multiply_halves(const RunContext& context, const Segment& segment, std::int64_t matrix,
                        std::int64_t row, std::int64_t rows, float alpha, float* out, std::int64_t out_row,
                        bool add) const;
+  void run_pairs(const RunContext& context) const;
+  void multiply_pairs(const RunContext& context, std::int64_t matrix) const;
   bool fits_dots(const Segment& segment) const;
   void multiply_dots(const RunContext& context, const Segment& segment, std::int64_t matrix, float alpha,
                      float* out, std::int64_t out_row, bool add) const;
   void finish(const RunContext& context, const std::byte* product, std::int64_t row, std::int64_t rows) const;
+  void finish_block(const RunContext& context, std::int64_t matrix, const Bf16Block& block) const;
   std::byte* product_in_output(const RunContext& context) const;
   std::int64_t batch_offset(const Matrix& x, std::int64_t index) const;
 
@@ -108,6 +116,7 @@ class PreparedProduct {
   std::int64_t row_block_ = 0;  // rows of C a task
   std::int64_t row_blocks_ = 1;
   bool shares_rows_ = false;          // threads take row blocks
+  bool pairs_ = false;                // every segment is of that method, and its blocks go where they belong
   std::vector<Segment> segments_;     // those with k > 0; none: C is zero
   Matrix c_;                          // without an epilogue
   std::optional<Epilogue> epilogue_;  // over batch..., m, n
