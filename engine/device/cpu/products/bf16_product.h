@@ -35,8 +35,8 @@ using Bf16BlockDone = std::function<void(const Bf16Block&)>;
 void multiply_bf16(std::int64_t m, std::int64_t n, std::span<const Bf16Term> terms, float* c,
                    std::int64_t c_row, bool add);
 
-/// The same, in blocks of scratch memory. `done` is called for each, by any thread. Rows of fewer than 256
-/// columns are dense.
+/// Computes the same in blocks of scratch memory. `done` is called for each, by any thread. Rows of fewer
+/// than 256 columns are dense.
 void multiply_bf16(std::int64_t m, std::int64_t n, std::span<const Bf16Term> terms,
                    const Bf16BlockDone& done);
 

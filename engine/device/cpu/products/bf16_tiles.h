@@ -39,7 +39,7 @@ struct Bf16Tiles {
   void (*multiply)(std::int64_t pairs, const std::uint32_t* a, const std::uint32_t* b, const PairTile& tile);
 };
 
-/// Finds the functions of this processor; nullptr where it has no such instructions. For each call anew, as
+/// Finds the functions of this processor; nullptr where it has no such instructions. Looks at every call, as
 /// tests forbid some.
 const Bf16Tiles* find_bf16_tiles();
 
