@@ -17,6 +17,7 @@
 #include "ops/core/views.h"
 #include "ops/elementwise/power.h"
 #include "ops/index/scatter.h"
+#include "ops/spatial/adjoining_windows.h"
 #include "ops/spatial/large_windows.h"
 #include "ops/spatial/spatial.h"
 #include "ops/spatial/windows.h"
@@ -128,6 +129,10 @@ IndexedMaxResult largest_of_windows(const char* op, const LazyTensor& x, const S
   const LazyTensor wide = pool.surrounded(x, -std::numeric_limits<double>::infinity());
   const LazyTensor places = indices ? pool.places(op, x) : LazyTensor();
   const Windows windows(op, wide, pool.kernel, pool.stride, pool.dilation);
+  if (wide.shape() == x.shape() && windows::are_adjoining(x, windows)) {
+    const auto [values, at] = windows::adjoining_maxima(x, windows, indices);
+    return {values, at};
+  }
   if (windows::are_large(windows)) {
     const auto [values, at] = windows::large_maxima(wide, pool.are_elements(x, wide), places, windows);
     return {values, indices ? broadcast_to(at, values.shape()) : LazyTensor()};

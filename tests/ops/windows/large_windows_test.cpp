@@ -34,6 +34,8 @@ const std::vector<PooledCase>& pooled_cases() {
       {{1, 2, 12, 11, 10}, {4, 3, 5}, {.stride = {2, 3, 1}, .padding = {1}}},
       {{1, 1, 40, 40}, {33, 1}},
       {{1, 1, 9, 12}, {9, 12}},
+      {{2, 2, 9, 14}, {4, 4}},
+      {{1, 2, 5, 7, 11}, {2, 3, 5}},
   };
   return kCases;
 }
@@ -102,6 +104,38 @@ TEST_P(LargeWindows, ChooseTheFirstOfTheLargest) {
     }
     ASSERT_EQ(slopes, expected) << i;
   }
+}
+
+TEST_P(LargeWindows, AreDifferentiatedForwardsAndByExample) {
+  const Shape shape{3, 2, 1, 9, 8};
+  Host host(shape, random_values(shape.numel(), 0, 3, true, 3)),
+      direction(shape, random_values(shape.numel(), 0, 3, true, 4));
+  for (double& v : host.values) v = static_cast<float>(v);
+  for (double& v : direction.values) v = static_cast<float>(v);
+  const LazyTensor x = upload(host, DType::f32, device()), t = upload(direction, DType::f32, device());
+  const auto pooled = [](const LazyTensor& of) { return max_pool(of, {4, 4}); };
+  const std::vector<double> values = download(vmap(pooled)(x)),
+                            tangents = download(vmap(TensorFunction([&](std::span<const LazyTensor> given) {
+                              return jvp(TensorFunction(
+                                             [&](std::span<const LazyTensor> of) { return pooled(of[0]); }),
+                                         given.first(1), given.last(1))
+                                  .second;
+                            }))(std::vector{x, t})),
+                            slopes = download(vmap(
+                                [&](const LazyTensor&of) { return grad(sum(square(pooled(of))), of); })(x));
+  std::vector<double> expected(host.values.size(), 0);
+  for (std::size_t w = 0; w < values.size(); ++w) {
+    const std::size_t lead = w / 4, row = w / 2 % 2 * 4, column = w % 2 * 4;
+    std::size_t best = (lead * 9 + row) * 8 + column;
+    for (std::size_t i = 0; i < 16; ++i) {
+      const std::size_t at = (lead * 9 + row + i / 4) * 8 + column + i % 4;
+      if (host.values[at] > host.values[best]) best = at;
+    }
+    EXPECT_EQ(values[w], host.values[best]) << w;
+    EXPECT_EQ(tangents[w], direction.values[best]) << w;
+    expected[best] = 2 * host.values[best];
+  }
+  EXPECT_EQ(slopes, expected);
 }
 
 TEST_P(LargeWindows, HaveTheirMeans) {

@@ -180,12 +180,15 @@ void PreparedIndexed::run_part(const RunContext& context, const Row& row, std::i
   const std::size_t lines = std::max(free_dims_, dims_.empty() ? 0 : dims_.size() - 1);
   std::int64_t count = 1;  // of lines
   for (std::size_t d = free_dims_; d < lines; ++d) count *= dims_[d];
-  if (lines < dims_.size()) {
-    line.points = dims_.back();
+  if (!dims_.empty()) {
+    line.points = lines < dims_.size() ? dims_.back() : 1;
     for (int o = 0; o < 3; ++o) line.steps[o] = strides_[o].back();
   }
+  // Where every dimension is free, the innermost one is the line, or what of it belongs to the part.
+  const bool is_free_line = free_dims_ > 0 && lines == free_dims_ && free_dims_ == dims_.size();
 
-  for (std::int64_t outer = outer_begin; outer < outer_end; ++outer) {
+  for (std::int64_t outer = outer_begin; outer < outer_end; outer += is_free_line ? line.points : 1) {
+    if (is_free_line) line.points = std::min(dims_.back() - outer % dims_.back(), outer_end - outer);
     std::int64_t(&element)[3] = line.element;
     element[0] = element[2] = 0;
     element[1] = offsets_[1];
