@@ -24,8 +24,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
-/// Bytes that are asked for ahead, into the L2 cache: see kAhead of quantized/decode_blocks-inl.h.
-constexpr std::int64_t kBytesAhead = 1024;
+/// Bytes that are asked for ahead, into the L2 cache: two pages, so that the next page's address is looked up
+/// before its first line is needed. With 1,024 a token of 1.2B in f16 took 1.1 times as long.
+constexpr std::int64_t kBytesAhead = 8192;
 constexpr std::int64_t kLine = 64;
 /// Sums of one dot that do not wait for one another. All dots have as many, so that their bits are the same
 /// whichever others are computed beside them.
