@@ -25,6 +25,8 @@ constexpr std::int64_t kInRows = 8;
 constexpr std::int64_t kRowScores = 4096;
 /// Heads of all texts that threads share out evenly as they are.
 constexpr std::int64_t kManyHeads = 32;
+/// A byte of a row that is read once, from the caches or from memory.
+constexpr double kNanosecondsOfByte = 0.05;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -179,6 +181,14 @@ void PreparedAttention::choose_blocks() {
     point += gradient_->nanoseconds_per_point();
   }
   nanoseconds_ = points * (0.01 * products + point) * (mask_.fill >= 0 ? 0.6 : 1);
+  if (!in_rows) return;
+  // Few queries wait for the rows of the cache rather than compute.
+  const auto row_bytes = [](const Matrix& x) {
+    return static_cast<double>(x.columns) * (x.blocks ? 1 : static_cast<double>(size_of(x.type)));
+  };
+  const double bytes = static_cast<double>(batches_ * blocks_) * static_cast<double>(keys_) *
+                       (row_bytes(k_) + row_bytes(v_));
+  nanoseconds_ = std::max(nanoseconds_, bytes * kNanosecondsOfByte);
 }
 
 std::int64_t PreparedAttention::element(const Matrix& x, std::int64_t batch) const {
