@@ -3,12 +3,18 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <map>
 #include <numeric>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "engine/device/cpu/host/awake_team.h"
 #include "engine/device/cpu/host/parallel.h"
+#include "engine/device/cpu_threads.h"
 
 namespace caldera::cpu {
 namespace {
@@ -84,6 +90,45 @@ TEST(CpuTeam, CallersTakeTurns) {
   EXPECT_EQ(sum, 2 * 300 * 3 * 2);
   EXPECT_FALSE(in_parallel());
 }
+
+#ifdef __linux__
+/// How often each thread of the process has gone to sleep so far.
+std::map<std::string, std::int64_t> sleeps_of_threads() {
+  std::map<std::string, std::int64_t> sleeps;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream status(task.path() / "status");
+    for (std::string word; status >> word;)
+      if (word == "voluntary_ctxt_switches:") status >> sleeps[task.path().filename()];
+  }
+  return sleeps;
+}
+
+TEST(CpuTeam, FewerThreadsLeaveTheOthersAsleep) {
+  constexpr int kRounds = 40, kThreads = 2;
+  const int before = cpu_threads();
+  set_cpu_threads(kThreads);
+  Counts counts;
+  const auto round = [&](int pieces) {
+    const Team team(kThreads);
+    AwakeTeam::run(pieces, &Counts::add, &counts);
+  };
+  round(8);  // has eight threads started
+  for (int i = 0; i < 5; ++i) {
+    round(kThreads);
+    std::this_thread::sleep_for(5ms);
+  }
+  const auto first = sleeps_of_threads();
+  for (int i = 0; i < kRounds; ++i) {
+    round(kThreads);
+    std::this_thread::sleep_for(5ms);
+  }
+  int woken = 0;
+  for (const auto& [thread, sleeps] : sleeps_of_threads())
+    if (first.contains(thread) && sleeps - first.at(thread) > kRounds / 4) ++woken;
+  set_cpu_threads(before);
+  EXPECT_LE(woken, kThreads);
+}
+#endif
 
 TEST(CpuTeam, LeavesTheCoresToOpenBlas) {
   AwakeTeam::rest();

@@ -1,5 +1,6 @@
 #include "engine/device/cpu/host/awake_team.h"
 
+#include <algorithm>
 #include <bit>
 #include <chrono>
 #include <cstdint>
@@ -12,6 +13,8 @@
 #if defined(__x86_64__) || defined(__i386__)
 #include <immintrin.h>
 #endif
+
+#include "engine/device/cpu_threads.h"
 
 namespace caldera::cpu {
 namespace {
@@ -46,6 +49,9 @@ struct Work {
   std::atomic<bool> rests{false};
   std::atomic<Clock::rep> last_blas{0};
   int threads = 0;  // that were started
+  /// Threads that may work, with the caller: those with a number from here on sleep until it grows, and no
+  /// work wakes them.
+  std::atomic<int> allowed{0};
 };
 
 Work& work() {
@@ -74,7 +80,14 @@ void run_piece(Work& w, int piece) noexcept {
   w.unfinished.fetch_sub(1, std::memory_order_release);
 }
 
-void sleep_until_work(Work& w) {
+bool may_work(const Work& w, int own) { return own < w.allowed.load(std::memory_order_relaxed); }
+
+void sleep_until_work(Work& w, int own) {
+  if (!may_work(w, own)) {
+    const int allowed = w.allowed.load();
+    if (own >= allowed) w.allowed.wait(allowed);
+    return;
+  }
   w.asleep.fetch_add(1);
   const std::uint32_t bell = w.bell.load();
   if (static_cast<std::uint32_t>(w.open.load()) == 0) w.bell.wait(bell);
@@ -88,7 +101,7 @@ void sleep_until_work(Work& w) {
   Work& w = work();
   Clock::time_point last = Clock::now();
   for (int looks = 0;;) {
-    const int piece = begin_piece(w, own);
+    const int piece = may_work(w, own) ? begin_piece(w, own) : -1;
     if (piece >= 0) {
       run_piece(w, piece);
       last = Clock::now();
@@ -98,8 +111,8 @@ void sleep_until_work(Work& w) {
     look_again();
     if (++looks < kLooks) continue;
     looks = 0;
-    if (w.rests.load(std::memory_order_relaxed) || Clock::now() - last > kAwake) {
-      sleep_until_work(w);
+    if (w.rests.load(std::memory_order_relaxed) || !may_work(w, own) || Clock::now() - last > kAwake) {
+      sleep_until_work(w, own);
       last = Clock::now();
     } else {
       std::this_thread::yield();
@@ -123,6 +136,10 @@ void AwakeTeam::run(int pieces, Piece piece, const void* body) {
     return;
   }
   Work& w = work();
+  if (const int allowed = std::max(cpu_threads(), pieces); allowed != w.allowed.load()) {
+    w.allowed.store(allowed);
+    w.allowed.notify_all();
+  }
   start_threads(w, pieces - 1);
   w.piece = piece;
   w.body = body;
