@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/device/cpu/attention/attention_pieces.h"
 #include "engine/device/cpu/host/openblas.h"
 #include "engine/device/cpu/host/parallel.h"
 #include "engine/device/cpu/host/scratch.h"
@@ -29,26 +30,6 @@ constexpr std::int64_t kManyHeads = 32;
 constexpr double kNanosecondsOfByte = 0.05;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
-/// Memory handed out piece by piece; without memory it only counts.
-class Pieces {
- public:
-  explicit Pieces(std::byte* memory) : memory_(memory) {}
-  std::byte* take(std::size_t bytes) {
-    std::byte* piece = memory_ == nullptr ? nullptr : memory_ + used_;
-    // Odd multiples of the cache line keep pieces of a power of two from sharing cache sets.
-    used_ += (bytes + 63) / 64 * 64 + 64;
-    return piece;
-  }
-  float* floats(std::int64_t count) {
-    return reinterpret_cast<float*>(take(static_cast<std::size_t>(count) * sizeof(float)));
-  }
-  std::size_t used() const { return used_; }
-
- private:
-  std::byte* memory_;
-  std::size_t used_ = 0;
-};
 
 }  // namespace
 
@@ -186,8 +167,8 @@ void PreparedAttention::choose_blocks() {
   const auto row_bytes = [](const Matrix& x) {
     return static_cast<double>(x.columns) * (x.blocks ? 1 : static_cast<double>(size_of(x.type)));
   };
-  const double bytes = static_cast<double>(batches_ * blocks_) * static_cast<double>(keys_) *
-                       (row_bytes(k_) + row_bytes(v_));
+  const double bytes =
+      static_cast<double>(batches_ * blocks_) * static_cast<double>(keys_) * (row_bytes(k_) + row_bytes(v_));
   nanoseconds_ = std::max(nanoseconds_, bytes * kNanosecondsOfByte);
 }
 
@@ -326,7 +307,7 @@ void PreparedAttention::store(const RunContext& context, const Matrix& x, std::i
 std::size_t PreparedAttention::lay_out(Work& work, std::byte* memory) const {
   const bool forward = pass_ == AttentionPass::forward;
   const bool by_keys = pass_ == AttentionPass::grad_kv;
-  Pieces pieces(memory);
+  AttentionPieces pieces(memory);
   const std::int64_t points = query_block_ * key_block_;
   work.scores = pieces.floats(points);
   work.products = pieces.floats(forward ? 0 : points);
@@ -399,15 +380,15 @@ void PreparedAttention::run_tasks(const RunContext& context, std::int64_t begin,
 void PreparedAttention::run_parts(const RunContext& context, double nanoseconds) const {
   thread_local Scratch partials, scratch;
   const std::int64_t tasks = batches_ * parts_;
-  Pieces sizes(nullptr);
-  const auto place_all = [&](Pieces& pieces) {
+  AttentionPieces sizes(nullptr);
+  const auto place_all = [&](AttentionPieces& pieces) {
     const std::int64_t rows = tasks * queries_;
     return Partial{
         reinterpret_cast<SoftmaxRow*>(pieces.take(static_cast<std::size_t>(rows) * sizeof(SoftmaxRow))),
         pieces.floats(rows), pieces.floats(rows * value_)};
   };
   place_all(sizes);
-  Pieces pieces(partials.get(sizes.used()));
+  AttentionPieces pieces(partials.get(sizes.used()));
   const Partial all = place_all(pieces);
   const auto of_task = [&](std::int64_t task) {
     return Partial{all.rows + task * queries_, all.highest + task * queries_,
