@@ -5,11 +5,8 @@
 #include <cmath>
 #include <complex>
 #include <functional>
-#include <numbers>
-#include <utility>
 #include <vector>
 
-#include "engine/graph/data_leaf.h"
 #include "ops/core/arithmetic.h"
 #include "ops/core/broadcast.h"
 #include "ops/core/creation.h"
@@ -17,6 +14,8 @@
 #include "ops/core/views.h"
 #include "ops/linalg/matmul.h"
 #include "ops/shape/joining.h"
+#include "ops/shape/manipulation.h"
+#include "ops/signal/root_tables.h"
 
 namespace caldera::ops {
 namespace {
@@ -27,46 +26,21 @@ constexpr std::int64_t kRadix = 64;        // factors are made up to it of small
 constexpr std::int64_t kLargest = 256;     // the largest prime whose transform is a product with a matrix
 constexpr std::int64_t kWholeTable = 256;  // longer rows of powers are products of two tables
 
-/// exp(2 pi i numerator / denominator).
-Complex unit(std::int64_t numerator, std::int64_t denominator) {
-  std::int64_t left = numerator % denominator;
-  if (left < 0) left += denominator;
-  const std::int64_t quarter = 4 * left / denominator, rest = 4 * left - quarter * denominator;
-  const bool beyond = 2 * rest > denominator;
-  const double angle = std::numbers::pi / 2 * static_cast<double>(beyond ? denominator - rest : rest) /
-                       static_cast<double>(denominator);
-  double c = std::cos(angle), s = std::sin(angle);
-  if (beyond) std::swap(c, s);
-  for (std::int64_t i = 0; i < quarter; ++i) c = -std::exchange(s, c);
-  return {c, s};
-}
-
-/// exp(direction 2 pi i j / n) for j = 0 ... n - 1.
-std::vector<Complex> roots_of(std::int64_t n, int direction) {
-  std::vector<Complex> roots;
-  roots.reserve(static_cast<std::size_t>(n));
-  for (std::int64_t j = 0; j < n; ++j) roots.push_back(unit(direction * j, n));
-  return roots;
-}
-
-LazyTensor leaf(const std::vector<double>& values, const Shape& shape, const LazyTensor& like) {
-  if (like.dtype() == DType::f64) return host_leaf<double>(values, shape, like.device());
-  return host_leaf<float>(std::vector<float>(values.begin(), values.end()), shape, like.device());
-}
-
 /// Complex numbers of a table, (2, shape...).
-LazyTensor table(const Shape& shape, const LazyTensor& like,
+LazyTensor table(RootTable kind, const TableNumbers& numbers, const Shape& shape, const LazyTensor& like,
                  const std::function<Complex(std::int64_t)>& value) {
-  const std::int64_t n = shape.numel();
-  std::vector<double> values(static_cast<std::size_t>(2 * n));
-  for (std::int64_t i = 0; i < n; ++i) {
-    const Complex own = value(i);
-    values[static_cast<std::size_t>(i)] = own.real();
-    values[static_cast<std::size_t>(n + i)] = own.imag();
-  }
   Shape whole = shape;
   whole.insert(0, 2);
-  return leaf(values, whole, like);
+  return root_table(kind, numbers, whole, like, [&] {
+    const std::int64_t n = shape.numel();
+    std::vector<double> values(static_cast<std::size_t>(2 * n));
+    for (std::int64_t i = 0; i < n; ++i) {
+      const Complex own = value(i);
+      values[static_cast<std::size_t>(i)] = own.real();
+      values[static_cast<std::size_t>(n + i)] = own.imag();
+    }
+    return values;
+  });
 }
 
 struct Parts {
@@ -80,24 +54,62 @@ Parts product(const Parts& a, const Parts& b) {
   return {a.real * b.real - a.imag * b.imag, a.real * b.imag + a.imag * b.real};
 }
 
-/// The real matrix (2 n, parts n) of a transform.
+/// exp(direction 2 pi i j / n) for j = 0 ... n - 1.
+std::vector<Complex> roots_of(std::int64_t n, int direction) {
+  std::vector<Complex> roots;
+  roots.reserve(static_cast<std::size_t>(n));
+  for (std::int64_t j = 0; j < n; ++j) roots.push_back(unit_root(direction * j, n));
+  return roots;
+}
+
+/// The real matrix (2 count, parts n) of the first `count` elements of a transform.
+LazyTensor matrix(std::int64_t n, std::int64_t parts, int direction, double scale, const LazyTensor& like,
+                  std::int64_t count) {
+  const RootTable kind = count == n ? RootTable::matrix : RootTable::to_half;
+  return root_table(
+      kind, {n, parts, direction, std::bit_cast<std::int64_t>(scale)}, Shape{2 * count, parts * n}, like,
+      [&] {
+        std::vector<double> values(static_cast<std::size_t>(2 * count * parts * n));
+        const std::vector<Complex> roots = roots_of(n, direction);
+        for (std::int64_t k = 0; k < count; ++k) {
+          for (std::int64_t j = 0; j < n; ++j) {
+            const Complex w = roots[static_cast<std::size_t>(j * k % n)] * scale;
+            const auto at = [&](std::int64_t row, std::int64_t column) -> double& {
+              return values[static_cast<std::size_t>((row * count + k) * parts * n + column * n + j)];
+            };
+            at(0, 0) = w.real();
+            at(1, 0) = w.imag();
+            if (parts == 1) continue;
+            at(0, 1) = -w.imag();
+            at(1, 1) = w.real();
+          }
+        }
+        return values;
+      });
+}
 LazyTensor matrix(std::int64_t n, std::int64_t parts, int direction, double scale, const LazyTensor& like) {
-  std::vector<double> values(static_cast<std::size_t>(2 * n * parts * n));
-  const std::vector<Complex> roots = roots_of(n, direction);
-  for (std::int64_t k = 0; k < n; ++k) {
-    for (std::int64_t j = 0; j < n; ++j) {
-      const Complex w = roots[static_cast<std::size_t>(j * k % n)] * scale;
-      const auto at = [&](std::int64_t row, std::int64_t column) -> double& {
-        return values[static_cast<std::size_t>((row * n + k) * parts * n + column * n + j)];
-      };
-      at(0, 0) = w.real();
-      at(1, 0) = w.imag();
-      if (parts == 1) continue;
-      at(0, 1) = -w.imag();
-      at(1, 1) = w.real();
-    }
-  }
-  return leaf(values, Shape{2 * n, parts * n}, like);
+  return matrix(n, parts, direction, scale, like, n);
+}
+
+/// The matrix (n, 2 (n / 2 + 1)) that gives real numbers of the first half of a spectrum: of the other half,
+/// which is conjugate, too.
+LazyTensor matrix_of_half(std::int64_t n, double scale, const LazyTensor& like) {
+  const std::int64_t count = n / 2 + 1;
+  return root_table(RootTable::from_half, {n, std::bit_cast<std::int64_t>(scale)}, Shape{n, 2 * count}, like,
+                    [&] {
+                      std::vector<double> values(static_cast<std::size_t>(2 * count * n));
+                      const std::vector<Complex> roots = roots_of(n, 1);
+                      for (std::int64_t j = 0; j < n; ++j) {
+                        for (std::int64_t k = 0; k < count; ++k) {
+                          const double times = k == 0 || 2 * k == n ? scale : 2 * scale;
+                          const Complex w = roots[static_cast<std::size_t>(j * k % n)] * times;
+                          const auto at = static_cast<std::size_t>(2 * count * j + k);
+                          values[at] = w.real();
+                          values[at + static_cast<std::size_t>(count)] = -w.imag();
+                        }
+                      }
+                      return values;
+                    });
 }
 
 /// Factors whose product is n; what primes above kLargest make is the last one.
@@ -143,19 +155,22 @@ std::int64_t near_root(std::int64_t n) {
 /// (rows, 2, n1, n2) times exp(direction 2 pi i k j / (n1 n2)), as (rows, n1, 2, n2).
 LazyTensor twiddled(const LazyTensor& x, std::int64_t n1, std::int64_t n2, int direction) {
   const std::int64_t rows = x.shape(0), n = n1 * n2, step = n2 > kWholeTable ? near_root(n2) : 1;
-  const auto power = [&](std::int64_t k, std::int64_t j) { return unit(direction * (k * j), n); };
+  const auto power = [&](std::int64_t k, std::int64_t j) { return unit_root(direction * (k * j), n); };
   if (step == 1) {
-    const Parts roots =
-        parts_of(table(Shape{n1, n2}, x, [&](std::int64_t i) { return power(i / n2, i % n2); }), 0);
+    const Parts roots = parts_of(table(RootTable::powers, {n1, n2, direction}, Shape{n1, n2}, x,
+                                       [&](std::int64_t i) { return power(i / n2, i % n2); }),
+                                 0);
     const Parts y = product(parts_of(x, 1), roots);
     return stack({y.real, y.imag}, 2);
   }
   // j = a step + b: two small tables.
   const std::int64_t count = n2 / step;
-  const Parts far = parts_of(
-      table(Shape{n1, count, 1}, x, [&](std::int64_t i) { return power(i / count, i % count * step); }), 0);
-  const Parts near =
-      parts_of(table(Shape{n1, 1, step}, x, [&](std::int64_t i) { return power(i / step, i % step); }), 0);
+  const Parts far = parts_of(table(RootTable::far, {n1, n2, direction}, Shape{n1, count, 1}, x,
+                                   [&](std::int64_t i) { return power(i / count, i % count * step); }),
+                             0);
+  const Parts near = parts_of(table(RootTable::near, {n1, n2, direction}, Shape{n1, 1, step}, x,
+                                    [&](std::int64_t i) { return power(i / step, i % step); }),
+                              0);
   const Parts y = product(parts_of(reshape(x, Shape{rows, 2, n1, count, step}), 1), product(far, near));
   return reshape(stack({y.real, y.imag}, 2), Shape{rows, n1, 2, n2});
 }
@@ -181,21 +196,29 @@ LazyTensor chirped(const LazyTensor& x, std::int64_t n, int direction, double sc
   const std::int64_t m = smooth_from(2 * n - 1);
   const auto chirp = [&](std::int64_t j) {
     const std::int64_t square = j * j % (2 * n);  // lengths are at most 2^30
-    return unit(direction * square, 2 * n);
+    return unit_root(direction * square, 2 * n);
   };
-  const Parts w = parts_of(table(Shape{n}, x, chirp), 0);
+  const Parts w = parts_of(table(RootTable::chirp, {n, direction}, Shape{n}, x, chirp), 0);
   const bool is_real = x.shape(1) == 1;
   const LazyTensor only = squeeze(slice(x, 1, 0, 1), 1);
   const Parts start = is_real ? Parts{only * w.real, only * w.imag} : product(parts_of(x, 1), w);
   const auto wide = [&](const LazyTensor& y) { return pad(y, {0, 0, 0}, {0, 0, m - n}, 0); };
-  const LazyTensor filter = reshape(table(Shape{m}, x,
-                                          [&](std::int64_t j) {
-                                            const std::int64_t at = std::min(j, m - j);
-                                            return at < n ? std::conj(chirp(at)) : Complex(0);
-                                          }),
-                                    Shape{1, 2, m});
-  const Parts spectrum = product(parts_of(dft(wide(stack({start.real, start.imag}, 1)), -1, 1), 1),
-                                 parts_of(dft(filter, -1, 1 / static_cast<double>(m)), 1));
+  // The transform of the filter is a table as well.
+  const LazyTensor filter = root_table(RootTable::filter, {n, m, direction}, Shape{2, m}, x, [&] {
+    std::vector<Complex> values(static_cast<std::size_t>(m));
+    for (std::int64_t j = 0; j < m; ++j) {
+      const std::int64_t at = std::min(j, m - j);
+      if (at < n) values[static_cast<std::size_t>(j)] = std::conj(chirp(at)) / static_cast<double>(m);
+    }
+    std::vector<double> both;
+    both.reserve(static_cast<std::size_t>(2 * m));
+    const std::vector<Complex> spectrum = host_dft(values);
+    for (const Complex& v : spectrum) both.push_back(v.real());
+    for (const Complex& v : spectrum) both.push_back(v.imag());
+    return both;
+  });
+  const Parts spectrum =
+      product(parts_of(dft(wide(stack({start.real, start.imag}, 1)), -1, 1), 1), parts_of(filter, 0));
   const LazyTensor back = slice(dft(stack({spectrum.real, spectrum.imag}, 1), 1, scale), 2, 0, n);
   const Parts y = product(parts_of(back, 1), w);
   return stack({y.real, y.imag}, 1);
@@ -227,6 +250,50 @@ LazyTensor dft(const LazyTensor& x, int direction, double scale) {
   if (x.numel() == 0) return zeros(Shape{x.shape(0), 2, n}, x.dtype(), x.device());
   if (n == 1) return (x.shape(1) == 2 ? x : concatenate({x, zeros_like(x)}, 1)) * scale;
   return transformed(x, factors_of(n), 0, direction, scale);
+}
+
+LazyTensor real_dft(const LazyTensor& x, double scale) {
+  const std::int64_t rows = x.shape(0), n = x.shape(1), half = n / 2;
+  const Shape shape{rows, 2, half + 1};
+  if (x.numel() == 0) return zeros(shape, x.dtype(), x.device());
+  const std::vector<std::int64_t> factors = factors_of(n);
+  if (n > 1 && factors.size() == 1 && factors[0] <= kLargest)
+    return reshape(matmul(x, transpose(matrix(n, 1, -1, scale, x, half + 1))), shape);
+  if (n % 2 != 0) return slice(dft(reshape(x, Shape{rows, 1, n}), -1, scale), 2, 0, half + 1);
+  // Elements of even and of odd places as one complex number.
+  const LazyTensor z = dft(permute_dims(reshape(x, Shape{rows, half, 2}), {0, 2, 1}), -1, scale / 2);
+  const LazyTensor all = concatenate({z, slice(z, 2, 0, 1)}, 2);
+  const Parts a = parts_of(all, 1), b = parts_of(flip(all, 2), 1);
+  const Parts w = parts_of(
+      table(RootTable::to_half, {n}, Shape{half + 1}, x, [&](std::int64_t k) { return unit_root(-k, n); }),
+      0);
+  const Parts odd = product({a.imag + b.imag, b.real - a.real}, w);
+  return stack({a.real + b.real + odd.real, a.imag - b.imag + odd.imag}, 1);
+}
+
+LazyTensor real_inverse_dft(const LazyTensor& x, std::int64_t n, double scale) {
+  const std::int64_t rows = x.shape(0), half = n / 2;
+  if (x.numel() == 0) return zeros(Shape{rows, n}, x.dtype(), x.device());
+  const std::vector<std::int64_t> factors = factors_of(n);
+  if (n > 1 && factors.size() == 1 && factors[0] <= kLargest)
+    return matmul(reshape(x, Shape{rows, 2 * (half + 1)}), transpose(matrix_of_half(n, scale, x)));
+  if (n % 2 != 0) {
+    const LazyTensor rest = flip(slice(x, 2, 1, half + 1), 2);
+    const Parts mirrored = parts_of(rest, 1), front = parts_of(x, 1);
+    const LazyTensor all =
+        stack({concatenate({front.real, mirrored.real}, 1), concatenate({front.imag, -mirrored.imag}, 1)}, 1);
+    return parts_of(dft(all, 1, scale), 1).real;
+  }
+  const Parts given = parts_of(x, 1);
+  // The imaginary parts of the first and the last element do not count.
+  const LazyTensor imag = pad(slice(given.imag, 1, 1, half), {0, 1}, {0, 1}, 0);
+  const Parts a{slice(given.real, 1, 0, half), slice(imag, 1, 0, half)},
+      b{flip(slice(given.real, 1, 1, half + 1), 1), flip(slice(imag, 1, 1, half + 1), 1)};
+  const Parts w = parts_of(
+      table(RootTable::from_half, {n}, Shape{half}, x, [&](std::int64_t k) { return unit_root(k, n); }), 0);
+  const Parts odd = product({a.real - b.real, a.imag + b.imag}, w);
+  const LazyTensor z = dft(stack({a.real + b.real - odd.imag, a.imag - b.imag + odd.real}, 1), 1, scale);
+  return reshape(permute_dims(z, {0, 2, 1}), Shape{rows, n});
 }
 
 }  // namespace caldera::ops

@@ -14,8 +14,15 @@ namespace caldera::ops {
 /// Mixed radix (Cooley and Tukey 1965): n is a product of factors of at most 64 where its primes allow, each
 /// of which is a product with the matrix of a short transform, real and imaginary parts as one; between them
 /// stand products with powers of a root of unity. Primes above 256 go together by convolution with a chirp
-/// (Bluestein 1970), of a product of 2, 3 and 5. Tables are made in double, of angles reduced to an eighth of
-/// a turn.
+/// (Bluestein 1970), of a product of 2, 3 and 5. Tables are those of ops/signal/root_tables.h.
 LazyTensor dft(const LazyTensor& x, int direction, double scale);
+
+/// dft() of real numbers, (rows, n), in direction -1: the first n / 2 + 1 elements, (rows, 2, n / 2 + 1). Of
+/// even n by a complex transform of half the length, whose elements are those of even and of odd places.
+LazyTensor real_dft(const LazyTensor& x, double scale);
+
+/// dft() in direction 1 of what real_dft() gives, (rows, 2, n / 2 + 1): n real numbers a row, (rows, n).
+/// Imaginary parts of the first element and, of even n, of the last do not count.
+LazyTensor real_inverse_dft(const LazyTensor& x, std::int64_t n, double scale);
 
 }  // namespace caldera::ops

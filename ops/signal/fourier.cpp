@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "ops/core/arithmetic.h"
 #include "ops/core/cast.h"
@@ -47,24 +48,44 @@ double scale_of(FourierNorm norm, int direction, std::int64_t n) {
   return (norm == FourierNorm::forward) == (direction == kForward) ? 1 / count : 1;
 }
 
+/// Lines along an axis as rows of a matrix, and back.
+struct AxisRows {
+  Shape shape;  // of other axes, the last one in place of the axis
+  int axis;
+  DType type;
+
+  AxisRows(const LazyTensor& like, int along) : shape(like.shape()), axis(along), type(like.dtype()) {
+    std::swap(shape[axis], shape[shape.rank() - 1]);
+  }
+  std::int64_t count() const {
+    std::int64_t rows = 1;
+    for (int i = 0; i + 1 < shape.rank(); ++i) rows *= shape[i];
+    return rows;
+  }
+  /// Cut to n elements or continued, (rows, n).
+  LazyTensor of(const LazyTensor& x, std::int64_t n) const {
+    const LazyTensor moved = swapaxes(sized(astype(x, compute_type(type)), axis, n), axis, -1);
+    return reshape(moved, Shape{count(), n});
+  }
+  /// (rows, n).
+  LazyTensor back(const LazyTensor& rows) const {
+    Shape whole = shape;
+    whole[whole.rank() - 1] = rows.shape(1);
+    return astype(swapaxes(reshape(rows, whole), axis, -1), type);
+  }
+  /// (rows, 2, n).
+  ComplexTensor parts(const LazyTensor& y) const {
+    return {back(squeeze(slice(y, 1, 0, 1), 1)), back(squeeze(slice(y, 1, 1, 2), 1))};
+  }
+};
+
 /// The transform of parts, the imaginary one undefined where there is none, along an axis of this length.
 ComplexTensor along(const LazyTensor& real, const LazyTensor& imag, int axis, std::int64_t n, int direction,
                     FourierNorm norm) {
-  const DType type = real.dtype();
-  Shape shape;
-  const auto rows = [&](const LazyTensor& part) {
-    const LazyTensor moved = swapaxes(sized(astype(part, compute_type(type)), axis, n), axis, -1);
-    shape = moved.shape();
-    std::int64_t count = 1;
-    for (int i = 0; i + 1 < shape.rank(); ++i) count *= shape[i];
-    return reshape(moved, Shape{count, 1, n});
-  };
-  const LazyTensor given = imag.defined() ? concatenate({rows(real), rows(imag)}, 1) : rows(real);
-  const LazyTensor y = ops::dft(given, direction, scale_of(norm, direction, n));
-  const auto part = [&](std::int64_t i) {
-    return astype(swapaxes(reshape(slice(y, 1, i, i + 1), shape), axis, -1), type);
-  };
-  return {part(0), part(1)};
+  const AxisRows rows(real, axis);
+  const LazyTensor given =
+      imag.defined() ? stack({rows.of(real, n), rows.of(imag, n)}, 1) : expand_dims(rows.of(real, n), 1);
+  return rows.parts(ops::dft(given, direction, scale_of(norm, direction, n)));
 }
 
 /// Checks a transform along one axis of a tensor.
@@ -82,16 +103,16 @@ ComplexTensor along_checked(const char* op, const LazyTensor& real, const LazyTe
 ComplexTensor half_of_real(const char* op, const LazyTensor& x, Length n, int given, FourierNorm norm) {
   const int axis = checked_axis(op, x, given);
   const std::int64_t length = checked_length(op, n, x.shape(axis));
-  return slice(along(x, {}, axis, length, kForward, norm), axis, 0, length / 2 + 1);
+  const AxisRows rows(x, axis);
+  return rows.parts(ops::real_dft(rows.of(x, length), scale_of(norm, kForward, length)));
 }
 
 LazyTensor real_of_half(const char* op, const ComplexTensor& x, Length n, int given, FourierNorm norm) {
   const int axis = checked_axis(op, x.real(), given);
   const std::int64_t length = checked_length(op, n, 2 * (x.shape(axis) - 1)), half = length / 2 + 1;
-  const ComplexTensor front{sized(x.real(), axis, half), sized(x.imag(), axis, half)};
-  const ComplexTensor rest = conj(flip(slice(front, axis, 1, (length - 1) / 2 + 1), axis));
-  const ComplexTensor all = ComplexTensor::concatenated({front, rest}, axis);
-  return along(all.real(), all.imag(), axis, length, kInverse, norm).real();
+  const AxisRows rows(x.real(), axis);
+  const LazyTensor both = stack({rows.of(x.real(), half), rows.of(x.imag(), half)}, 1);
+  return rows.back(ops::real_inverse_dft(both, length, scale_of(norm, kInverse, length)));
 }
 
 /// The axes of a transform along several, and the length of each.

@@ -76,6 +76,32 @@ TEST_P(Fourier, IsExactForEveryKindOfLength) {
   }
 }
 
+TEST_P(Fourier, OfRealNumbersIsHalfOfTheWhole) {
+  // Direct, by half the length, odd ones, a prime; the imaginary parts of the ends do not count.
+  for (const std::int64_t n : {1, 2, 3, 64, 97, 98, 128, 225, 1000, 2 * 257, 521}) {
+    SCOPED_TRACE(n);
+    const std::vector<double> given = noise(n, 1), zeros(given.size(), 0);
+    const std::size_t half = given.size() / 2;
+    for (const DType type : {DType::f64, DType::f32}) {
+      const double allowed = (type == DType::f64 ? 1e-14 : 4e-6) * std::sqrt(static_cast<double>(n) + 20);
+      ComplexTensor y = rfft(astype(LazyTensor::from_vector(given, {n}), type));
+      std::vector<double> real = astype(y.real(), DType::f64).to_vector<double>(),
+                          imag = astype(y.imag(), DType::f64).to_vector<double>();
+      ASSERT_EQ(real.size(), half + 1);
+      for (std::size_t k = 0; k <= half; ++k) {
+        const Wide expected = bin_of(given, zeros, static_cast<std::int64_t>(k), -1);
+        ASSERT_LT(std::abs(Wide(real[k], imag[k]) - expected), allowed) << k << " " << name(type);
+      }
+      imag[0] += 3;
+      if (n % 2 == 0) imag[half] -= 2;
+      y = {astype(LazyTensor::from_vector(real, {n / 2 + 1}), type),
+           astype(LazyTensor::from_vector(imag, {n / 2 + 1}), type)};
+      const std::vector<double> back = astype(irfft(y, n), DType::f64).to_vector<double>();
+      for (std::size_t i = 0; i < given.size(); ++i) ASSERT_NEAR(back[i], given[i], allowed) << i;
+    }
+  }
+}
+
 TEST(FourierLong, IsExactForLongSignals) {
   for (const std::int64_t n :
        {std::int64_t{1} << 16, std::int64_t{3 * 5 * 7 * 11 * 13}, std::int64_t{30011}}) {
