@@ -5,6 +5,9 @@
 // netlib.org/cephes). erf: N. Juffa's two-piece minimax approximation (0.995 ulp with an exact exp),
 // published on stackoverflow.com, question 35148198. tan, asin and atan: minimax polynomials of the function
 // over its argument, by Remez' algorithm, with relative errors of 2^-29.6, 2^-27.6 and 2^-28.5.
+//
+// Machine code (machine_code/lane_math.cpp) computes them in the same order, to the same bits: products and
+// sums are one instruction where it says MulAdd, and nowhere else.
 #if defined(CALDERA_MATH_F32_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef CALDERA_MATH_F32_INL
 #undef CALDERA_MATH_F32_INL
@@ -45,18 +48,18 @@ HWY_INLINE VF reduce_by_ln2(VF x, VF& n) {
   return hn::NegMulAdd(n, splat(-2.12194440e-4F), hn::NegMulAdd(n, splat(0.693359375F), x));
 }
 
-/// exp(r) - 1 - r for |r| <= ln 2 / 2.
-HWY_INLINE VF exp_tail(VF r) {
+/// exp(r) - 1 for |r| <= ln 2 / 2.
+HWY_INLINE VF expm1_of_rest(VF r) {
   const VF p = horner(r, 5.0000001201E-1F, 1.6666665459E-1F, 4.1665795894E-2F, 8.3334519073E-3F,
                       1.3981999507E-3F, 1.9875691500E-4F);
-  return hn::Mul(p, hn::Mul(r, r));
+  return hn::MulAdd(p, hn::Mul(r, r), r);
 }
 
 HWY_INLINE VF keep_nan(VF x, VF y) { return hn::IfThenElse(hn::IsNaN(x), x, y); }
 
 /// exp(r) 2^n for |r| <= ln 2 / 2 and integral n in [-160, 160], subnormal and infinite results included.
 HWY_INLINE VF scaled_exp(VF r, VF n) {
-  const VF e = hn::Add(hn::Add(exp_tail(r), r), splat(1.0F));
+  const VF e = hn::Add(expm1_of_rest(r), splat(1.0F));
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
   return VF{_mm512_scalef_ps(e.raw, n.raw)};  // with the right underflow and overflow
 #else
@@ -102,7 +105,7 @@ HWY_INLINE VF expm1_f32(VF x) {
   const VF bounded = hn::Min(hn::Max(x, splat(-20.0F)), splat(89.0F));
   VF n;
   const VF r = reduce_by_ln2(bounded, n);
-  const VF p = hn::Add(exp_tail(r), r);
+  const VF p = expm1_of_rest(r);
   // 2 (2^(n-1) p + (2^(n-1) - 1/2)): 2^n alone would overflow before the result does.
   const VF scale = power_of_two(hn::Sub(hn::ConvertTo(I32(), n), hn::Set(I32(), 1)));
   const VF sum = hn::MulAdd(scale, p, hn::Sub(scale, splat(0.5F)));
@@ -279,9 +282,9 @@ HWY_INLINE VF sin_phase_f32(VF x) {
   const VF z = hn::Mul(r, r);
   const VF sine =
       hn::MulAdd(hn::Mul(horner(z, -1.6666654611E-1F, 8.3321608736E-3F, -1.9515295891E-4F), z), r, r);
-  const VF cosine_tail =
-      hn::Mul(horner(z, 4.166664568298827e-2F, -1.388731625493765e-3F, 2.443315711809948e-5F), hn::Mul(z, z));
-  const VF cosine = hn::Add(hn::NegMulAdd(splat(0.5F), z, splat(1.0F)), cosine_tail);
+  const VF cosine =
+      hn::MulAdd(horner(z, 4.166664568298827e-2F, -1.388731625493765e-3F, 2.443315711809948e-5F),
+                 hn::Mul(z, z), hn::NegMulAdd(splat(0.5F), z, splat(1.0F)));
   const VI one = hn::Set(I32(), 1);
   const auto odd = hn::RebindMask(F32(), hn::Eq(hn::And(quadrant, one), one));
   const VF value = hn::IfThenElse(odd, cosine, sine);
@@ -301,13 +304,13 @@ HWY_INLINE VF tan_f32(VF x) {
   VF lost;
   const VF r = reduced_angle(x, quadrant, &lost);
   const VF z = hn::Mul(r, r);
-  const VF tail = hn::Mul(hn::Mul(horner(z, 3.33333492E-01F, 1.33326635E-01F, 5.40599786E-02F,
-                                         2.12818626E-02F, 1.08366720E-02F, 8.84276160E-05F, 4.37683100E-03F),
-                                  z),
-                          r);
+  // tan(r) / r - 1.
+  const VF part = hn::Mul(horner(z, 3.33333492E-01F, 1.33326635E-01F, 5.40599786E-02F, 2.12818626E-02F,
+                                 1.08366720E-02F, 8.84276160E-05F, 4.37683100E-03F),
+                          z);
   // The slope is 1 + tan^2.
-  const VF near = hn::Add(r, tail);
-  const VF t = hn::Add(r, hn::Add(tail, hn::MulAdd(hn::Mul(near, near), lost, lost)));
+  const VF near = hn::MulAdd(part, r, r);
+  const VF t = hn::Add(r, hn::MulAdd(part, r, hn::MulAdd(hn::Mul(near, near), lost, lost)));
   // It is -1 / t in an odd quadrant.
   const VI one = hn::Set(I32(), 1);
   const auto odd = hn::RebindMask(F32(), hn::Eq(hn::And(quadrant, one), one));
@@ -318,19 +321,19 @@ HWY_INLINE VF tan_f32(VF x) {
 
 inline constexpr float kPi = 3.14159274F, kPiLow = -8.74227766e-8F;  // the nearest float, and what it lacks
 
-/// base + low + t + tail, where |base| >= |t| or base is 0, and tail is small against t.
-HWY_INLINE VF sum_of_angles(VF base, VF low, VF t, VF tail) {
+/// base + low + t + t part, where |base| >= |t| or base is 0, and part is small.
+HWY_INLINE VF sum_of_angles(VF base, VF low, VF t, VF part) {
   const VF sum = hn::Add(base, t);
   const VF lost = hn::Sub(t, hn::Sub(sum, base));
-  return hn::Add(sum, hn::Add(lost, hn::Add(low, tail)));
+  return hn::Add(sum, hn::Add(lost, hn::MulAdd(t, part, low)));
 }
 
-/// atan(t) - t for |t| <= 1.
-HWY_INLINE VF atan_tail(VF t) {
+/// atan(t) / t - 1 for |t| <= 1.
+HWY_INLINE VF atan_part(VF t) {
   const VF z = hn::Mul(t, t);
-  return hn::Mul(t, hn::Mul(z, horner(z, -3.33332986E-01F, 1.99985489E-01F, -1.42642424E-01F, 1.09521858E-01F,
-                                      -8.40345100E-02F, 5.79576045E-02F, -3.11778560E-02F, 1.09146116E-02F,
-                                      -1.79362297E-03F)));
+  return hn::Mul(
+      z, horner(z, -3.33332986E-01F, 1.99985489E-01F, -1.42642424E-01F, 1.09521858E-01F, -8.40345100E-02F,
+                5.79576045E-02F, -3.11778560E-02F, 1.09146116E-02F, -1.79362297E-03F));
 }
 
 HWY_INLINE VF atan_f32(VF x) {
@@ -338,7 +341,7 @@ HWY_INLINE VF atan_f32(VF x) {
   const auto is_far = hn::Gt(a, splat(1.0F));  // pi/2 - atan(1/a)
   const VF t = hn::Div(hn::IfThenElse(is_far, splat(-1.0F), a), hn::IfThenElse(is_far, a, splat(1.0F)));
   const VF base = hn::IfThenElseZero(is_far, splat(kPi / 2));
-  return hn::CopySign(sum_of_angles(base, hn::IfThenElseZero(is_far, splat(kPiLow / 2)), t, atan_tail(t)), x);
+  return hn::CopySign(sum_of_angles(base, hn::IfThenElseZero(is_far, splat(kPiLow / 2)), t, atan_part(t)), x);
 }
 
 HWY_INLINE VF atan2_f32(VF y, VF x) {
@@ -358,7 +361,7 @@ HWY_INLINE VF atan2_f32(VF y, VF x) {
       hn::And(splat(kPiLow), hn::BitCast(F32(), hn::ShiftRight<31>(hn::BitCast(I32(), x))));
   const VF base = hn::IfThenElse(steep, splat(kPi / 2), straight);
   const VF low = hn::IfThenElse(steep, splat(kPiLow / 2), straight_low);
-  const VF angle = hn::CopySign(sum_of_angles(base, low, t, atan_tail(t)), y);
+  const VF angle = hn::CopySign(sum_of_angles(base, low, t, atan_part(t)), y);
   return hn::IfThenElse(hn::IsNaN(x), x, keep_nan(y, angle));
 }
 
@@ -372,9 +375,9 @@ HWY_INLINE VF asin_f32(VF x) {
   const auto is_far = hn::Gt(a, splat(0.5F));  // pi/2 - 2 asin(sqrt((1 - a) / 2))
   const VF z = hn::IfThenElse(is_far, hn::Mul(hn::Sub(splat(1.0F), a), splat(0.5F)), hn::Mul(a, a));
   const VF t = hn::IfThenElse(is_far, hn::Mul(hn::Sqrt(z), splat(-2.0F)), a);
-  const VF tail = hn::Mul(t, hn::Mul(z, asin_polynomial(z)));
+  const VF part = hn::Mul(z, asin_polynomial(z));
   const VF base = hn::IfThenElseZero(is_far, splat(kPi / 2));
-  return hn::CopySign(sum_of_angles(base, hn::IfThenElseZero(is_far, splat(kPiLow / 2)), t, tail), x);
+  return hn::CopySign(sum_of_angles(base, hn::IfThenElseZero(is_far, splat(kPiLow / 2)), t, part), x);
 }
 
 HWY_INLINE VF acos_f32(VF x) {
@@ -382,12 +385,12 @@ HWY_INLINE VF acos_f32(VF x) {
   const auto is_far = hn::Gt(a, splat(0.5F));  // 2 asin(sqrt((1 - a) / 2)), or pi minus that
   const VF z = hn::IfThenElse(is_far, hn::Mul(hn::Sub(splat(1.0F), a), splat(0.5F)), hn::Mul(a, a));
   const VF t = hn::IfThenElse(is_far, hn::CopySign(hn::Mul(hn::Sqrt(z), splat(2.0F)), x), hn::Neg(x));
-  const VF tail = hn::Mul(t, hn::Mul(z, asin_polynomial(z)));
+  const VF part = hn::Mul(z, asin_polynomial(z));
   const auto is_negative = hn::Lt(x, splat(0.0F));
   const VF far_base = hn::IfThenElseZero(is_negative, splat(kPi));
   const VF far_low = hn::IfThenElseZero(is_negative, splat(kPiLow));
   return sum_of_angles(hn::IfThenElse(is_far, far_base, splat(kPi / 2)),
-                       hn::IfThenElse(is_far, far_low, splat(kPiLow / 2)), t, tail);
+                       hn::IfThenElse(is_far, far_low, splat(kPiLow / 2)), t, part);
 }
 
 HWY_INLINE VF sin_f32(VF x) { return sin_phase_f32<0>(x); }

@@ -42,7 +42,7 @@ class RegionBlock {
 class BlockRunner {
  public:
   BlockRunner(const RegionBlock& block, const RunContext& context, Scratch& scratch)
-      : layout_(block.step_.layout_), tiles_(layout_, context, scratch) {}
+      : layout_(block.step_.layout_), tiles_(layout_, context, scratch, block.step_.machine_code()) {}
 
   /// Evaluates the points [position, position + n) of the space. `inputs[i]` and `outputs[i]` are the memory
   /// of the i-th given operand: n contiguous elements of the kernel's type. A given output may be the memory

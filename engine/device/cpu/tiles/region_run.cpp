@@ -23,10 +23,11 @@ void PreparedRegion::run(const RunContext& context) const {
     case Mode::nothing:
       return;
     case Mode::elementwise:
-      if (!copies_onto_itself(context)) run_elementwise(context);
+      if (!copies_onto_itself(context) && !run_direct(context)) run_elementwise(context);
       return;
     case Mode::short_rows:
-      return run_short_rows(context);
+      if (!run_direct(context)) run_short_rows(context);
+      return;
     case Mode::long_rows:
       return run_long_rows(context);
     case Mode::columns:
@@ -98,10 +99,11 @@ void PreparedRegion::run_elementwise(const RunContext& context) const {
     const int threads = threads_for(nanoseconds_, total_ / kTurnedElements);
     return turned_->run(at(layout_.inputs[0]), at(layout_.outputs[0]), threads);
   }
+  const RowFunction machine = machine_code();
   parallel_ranges(tiles_, threads_for(nanoseconds_, tiles_), [&](std::int64_t begin, std::int64_t end) {
     if (begin == end) return;
-    if (contiguous_) return run_contiguous(context, begin, end);
-    TileRunner tiles(layout_, context, tile_scratch());
+    if (contiguous_ && machine == nullptr) return run_contiguous(context, begin, end);
+    TileRunner tiles(layout_, context, tile_scratch(), machine);
     const std::int64_t row = begin / chunks_;
     std::int64_t at = (begin - row * chunks_) * chunk_;
     if (begin > 0) {
@@ -158,6 +160,7 @@ void PreparedRegion::run_columns(const RunContext& context) const {
   const std::int64_t blocks = outer_ * column_chunks_;  // of outputs
   const std::int64_t tasks = blocks * parts_;
   const int threads = threads_for(nanoseconds_, tasks);
+  const RowFunction machine = machine_code();
   const auto store_block = [&](TileRunner& tiles, std::int64_t block, const std::byte* wide) {
     const std::int64_t first = block % column_chunks_ * column_chunk_;
     const std::int64_t width = std::min(column_chunk_, width_ - first);
@@ -172,7 +175,7 @@ void PreparedRegion::run_columns(const RunContext& context) const {
   if (parts_ == 1) {
     parallel_ranges(tasks, threads, [&](std::int64_t begin, std::int64_t end) {
       if (begin == end) return;
-      TileRunner tiles(layout_, context, tile_scratch());
+      TileRunner tiles(layout_, context, tile_scratch(), machine);
       for (std::int64_t b = begin; b < end; ++b) {
         reduce_column_chunk(tiles, b / column_chunks_, b % column_chunks_, 0, tiles.accumulator(0));
         store_block(tiles, b, tiles.accumulator(0));
@@ -184,7 +187,7 @@ void PreparedRegion::run_columns(const RunContext& context) const {
   std::byte* partial = column_scratch().get(static_cast<std::size_t>(tasks * block_bytes));
   parallel_ranges(tasks, threads, [&](std::int64_t begin, std::int64_t end) {
     if (begin == end) return;
-    TileRunner tiles(layout_, context, tile_scratch());
+    TileRunner tiles(layout_, context, tile_scratch(), machine);
     for (std::int64_t t = begin; t < end; ++t) {
       const std::int64_t b = t / parts_;
       reduce_column_chunk(tiles, b / column_chunks_, b % column_chunks_, t % parts_,

@@ -261,6 +261,7 @@ void PreparedRegion::prepare_elementwise(const Space& space) {
   chunks_ = ceil_div(layout_.row, chunk_);
   tiles_ = total_ / layout_.row * chunks_;
   contiguous_ = row_dims == 0 && is_contiguous();
+  find_direct_operands();
 }
 
 bool PreparedRegion::is_contiguous() const {
@@ -307,6 +308,7 @@ void PreparedRegion::prepare_rows(const Space& space) {
   }
   layout_.program = std::move(program);
   bind(space, row_dims);
+  find_direct_operands();
 }
 
 void PreparedRegion::prepare_columns(const Space& space) {

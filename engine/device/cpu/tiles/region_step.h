@@ -53,7 +53,12 @@ class PreparedRegion {
   /// Finds the innermost dims over which each operand is to be one a row: all dims from `row_dims` on.
   TileForm form_of(const Space& space, std::size_t row_dims) const;
   void bind(const Space& space, std::size_t row_dims);
+  void find_direct_operands();
 
+  bool run_direct(const RunContext& context) const;
+  void run_direct_rows(RowFunction function, const RunContext& context, std::int64_t first_row,
+                       std::int64_t rows, std::int64_t first_point, std::int64_t points) const;
+  RowFunction machine_code() const;
   void run_elementwise(const RunContext& context) const;
   bool copies_onto_itself(const RunContext& context) const;
   void run_contiguous(const RunContext& context, std::int64_t begin, std::int64_t end) const;
@@ -80,6 +85,18 @@ class PreparedRegion {
   bool contiguous_ = false;           // every operand is one run of memory, or one element
   bool copies_ = false;               // see is_copy()
   std::optional<TurnedCopy> turned_;  // instead of tiles
+
+  // Operands of machine code that goes through all rows where they are: see direct_run.cpp.
+  struct DirectOperand {
+    std::uint16_t location = 0;
+    bool by_row = false;
+    std::int32_t buffer = 0;
+    std::int64_t size = 4;    // of an element
+    std::int64_t offset = 0;  // elements
+    std::int64_t step = 0;    // elements from row to row
+  };
+  std::vector<DirectOperand> direct_operands_;
+  bool is_direct_ = false;
 
   // row reductions: outer_ rows. columns: outer_ x reduced_ x width_ points in the order that tiles run.
   std::int64_t outer_ = 0;

@@ -27,9 +27,10 @@ std::uint32_t reductions_of(const TileProgram::Pass& pass) {
 
 void PreparedRegion::run_short_rows(const RunContext& context) const {
   const std::int64_t tasks = (outer_ + layout_.rows - 1) / layout_.rows;
+  const RowFunction machine = machine_code();
   parallel_ranges(tasks, threads_for(nanoseconds_, tasks), [&](std::int64_t begin, std::int64_t end) {
     if (begin == end) return;
-    TileRunner tiles(layout_, context, tile_scratch());
+    TileRunner tiles(layout_, context, tile_scratch(), machine);
     if (begin > 0) {
       tiles.seek(begin * layout_.rows * layout_.row);
       tiles.seek_rows(begin * layout_.rows);

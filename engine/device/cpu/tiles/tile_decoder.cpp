@@ -60,6 +60,7 @@ class Decoder {
     find_direct_outputs(program_);
     find_operands();
     choose_tile(program_, kernel_);
+    program_.machine = std::make_shared<MachineCode>();
     return std::move(program_);
   }
 
@@ -121,8 +122,17 @@ class Decoder {
 
   // ---- Values of rows
 
-  void add(MicroFn fn, std::uint16_t out, std::uint16_t a, std::uint16_t b, std::uint16_t c) {
+  struct Types {
+    ScalarOp op;
+    DType type, operand;
+  };
+  static Types cast_types(DType from, DType to) { return {ScalarOp::cast, to, from}; }
+
+  void add(MicroFn fn, Types types, std::uint16_t out, std::uint16_t a, std::uint16_t b, std::uint16_t c) {
     MicroInstruction m;
+    m.op = types.op;
+    m.type = types.type;
+    m.operand = types.operand;
     m.fn = fn;
     m.out = out;
     m.a = a;
@@ -142,14 +152,16 @@ class Decoder {
       location_[v] = take_row();
       if (is_source(i.op)) {
         const std::uint16_t from = source_location(i);
-        add(require(find_cast(values_.source_type(i), i.type), v), location_[v], from, from, from);
+        add(require(find_cast(values_.source_type(i), i.type), v), cast_types(values_.source_type(i), i.type),
+            location_[v], from, from, from);
         continue;
       }
       std::uint16_t at[3];
       for (std::size_t k = 0; k < 3; ++k)
         at[k] = location(operands_of(i)[static_cast<int>(k) < value_operands(i) ? k : 0]);
       const DType operand = code_[i.op == ScalarOp::select ? i.b : i.a].type;
-      add(require(find_micro_op(i.op, operand, i.type), v), location_[v], at[0], at[1], at[2]);
+      add(require(find_micro_op(i.op, operand, i.type), v), {i.op, i.type, operand}, location_[v], at[0],
+          at[1], at[2]);
     }
     if (phase == values_.passes()) emit_row_outputs();
     range.end = position();
@@ -165,7 +177,8 @@ class Decoder {
         if (program_.narrow == nullptr) continue;
         const std::uint16_t combined = output.location;
         output.location = take_row();
-        add(program_.narrow, output.location, combined, combined, combined);
+        add(program_.narrow, cast_types(compute_type(output.type), output.type), output.location, combined,
+            combined, combined);
         continue;
       }
       const std::size_t value = kernel_.outputs[o].value;
@@ -173,8 +186,8 @@ class Decoder {
       const DType from = code_[value].type;
       if (from == output.type && output.location >= kRow) continue;
       const std::uint16_t copy = take_row();
-      add(require(find_cast(from, output.type), value), copy, output.location, output.location,
-          output.location);
+      add(require(find_cast(from, output.type), value), cast_types(from, output.type), copy, output.location,
+          output.location, output.location);
       output.location = copy;
     }
   }
@@ -221,12 +234,13 @@ class Decoder {
       const ReduceOps* ops = find_reduce(combine_of(i.op), i.type);
       if (ops == nullptr || code_[i.a].type != i.type) require(nullptr, v);
       location_[v] = take_row();
-      program_.reductions.push_back({ops, point_location(i.a), location_[v]});
+      program_.reductions.push_back({ops, point_location(i.a), location_[v], combine_of(i.op), i.type});
     }
     if (!combines_rows()) return;
     TileProgram::Output& output = program_.outputs[0];
     output.location = take_row();
-    program_.reductions.push_back({program_.reduce, program_.result, output.location});
+    program_.reductions.push_back({program_.reduce, program_.result, output.location, *kernel_.reduce,
+                                   compute_type(kernel_.outputs[0].type)});
   }
 
   /// Where a value is one a point, expanded if it is uniform.
@@ -246,7 +260,8 @@ class Decoder {
 
   void add_expansion(std::uint16_t out, std::size_t v) {
     const auto size = static_cast<std::uint8_t>(size_of(code_[v].type));
-    add(find_fill(size), out, location(v), location(v), location(v));
+    add(find_fill(size), cast_types(code_[v].type, code_[v].type), out, location(v), location(v),
+        location(v));
     MicroInstruction& m = program_.code.back();
     m.by_row = true;
     m.spread = find_spread(size);
@@ -261,7 +276,8 @@ class Decoder {
     if (is_source(i.op)) {  // of another type
       const std::uint16_t from = source_location(i);
       location_[v] = take_for(v, p);
-      add(require(find_cast(values_.source_type(i), i.type), v), location_[v], from, from, from);
+      add(require(find_cast(values_.source_type(i), i.type), v), cast_types(values_.source_type(i), i.type),
+          location_[v], from, from, from);
       return;
     }
     const int arity = value_operands(i);
@@ -302,7 +318,7 @@ class Decoder {
     location_[v] = take_for(v, p);
     for (int k = 0; k < arity; ++k)
       if (ends(k, false)) release(location_[operands[k]]);
-    add(fn, location_[v], at[0], at[1], at[2]);
+    add(fn, {op, i.type, operand}, location_[v], at[0], at[1], at[2]);
     if (!single || all_scalars) return;
     MicroInstruction& m = program_.code.back();
     m.by_row = true;
@@ -328,7 +344,7 @@ class Decoder {
         program_.result = point_location(v);
         if (from == type) continue;
         converted.push_back(take_temporary());
-        add(fn, converted.back(), program_.result, program_.result, program_.result);
+        add(fn, cast_types(from, type), converted.back(), program_.result, program_.result, program_.result);
         program_.result = converted.back();
         continue;
       }
@@ -339,7 +355,7 @@ class Decoder {
         add_expansion(at, v);
       } else if (values_.uniform(v) || values_.in_place(v) || location_[v] != at) {
         const std::uint16_t value = point_location(v);
-        add(fn, at, value, value, value);
+        add(fn, cast_types(from, type), at, value, value, value);
       }
     }
   }

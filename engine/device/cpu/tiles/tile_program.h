@@ -12,8 +12,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "engine/device/cpu/machine_code/machine_code.h"
 #include "engine/device/cpu/simd/micro_ops.h"
 #include "engine/tensor/dtype.h"
 
@@ -29,6 +31,10 @@ struct MicroInstruction {
   // or one a row.
   std::uint8_t size[4] = {0, 0, 0, 0};
   std::uint8_t points = 0;
+  // fn computes op; an expansion is a cast to the same type.
+  ScalarOp op = ScalarOp::cast;
+  DType type = DType::f32;     // of the result
+  DType operand = DType::f32;  // of the operands (select: of the second and third)
 };
 
 struct TileProgram {
@@ -39,6 +45,8 @@ struct TileProgram {
   struct Reduction {
     const ReduceOps* ops = nullptr;
     std::uint16_t in = 0, out = 0;
+    Combine combine = Combine::sum;
+    DType type = DType::f32;
   };
   /// One walk along the row: what is computed at its points, what is combined then, and what follows of
   /// uniform values.
@@ -72,8 +80,9 @@ struct TileProgram {
   int temporaries = 0;  // one a point; the first `kept` of them last from pass to pass
   int kept = 0;
   int row_temporaries = 0;
-  std::size_t element_bytes = 4;  // widest element of any location
-  std::int64_t tile = 1024;       // points a tile
+  std::size_t element_bytes = 4;         // widest element of any location
+  std::int64_t tile = 1024;              // points a tile
+  std::shared_ptr<MachineCode> machine;  // what this is compiled to
 
   std::size_t first_scalar() const { return inputs.size(); }
   std::size_t first_index() const { return first_scalar() + scalars.size(); }

@@ -32,14 +32,15 @@ Scratch& tile_scratch() {
   return scratch;
 }
 
-TileRunner::TileRunner(const TileLayout& layout, const RunContext& context, Scratch& scratch)
-    : layout_(layout), program_(*layout.program) {
+TileRunner::TileRunner(const TileLayout& layout, const RunContext& context, Scratch& scratch,
+                       RowFunction machine)
+    : layout_(layout), program_(*layout.program), machine_(machine) {
   const std::size_t inputs = layout.inputs.size();
   const std::size_t indices = layout.indices.size();
   const std::size_t outputs = layout.outputs.size();
   const std::size_t operands = inputs + indices + outputs;
   const std::size_t locations = program_.locations();
-  const std::size_t pointer_bytes = aligned((2 * locations + inputs + outputs) * sizeof(std::byte*));
+  const std::size_t pointer_bytes = aligned((3 * locations + inputs + outputs) * sizeof(std::byte*));
   const std::size_t cursor_bytes = aligned(operands * sizeof(Cursor));
   const std::size_t filled_bytes = aligned((inputs + indices) * sizeof(Filled));
   const std::size_t flag_bytes = aligned(operands);
@@ -61,6 +62,7 @@ TileRunner::TileRunner(const TileLayout& layout, const RunContext& context, Scra
   pointers_ = reinterpret_cast<std::byte**>(memory);
   buffers_ = pointers_ + locations;
   bases_ = buffers_ + locations;
+  steps_ = reinterpret_cast<std::int64_t*>(bases_ + inputs + outputs);
   memory += pointer_bytes;
   cursors_ = reinterpret_cast<Cursor*>(memory);
   memory += cursor_bytes;
@@ -94,8 +96,25 @@ TileRunner::TileRunner(const TileLayout& layout, const RunContext& context, Scra
     fill_tile(buffers_[program_.first_scalar() + i], reinterpret_cast<const std::byte*>(&bits),
               size_of(program_.scalars[i]), program_.expanded_scalars[i] ? layout.tile : layout.rows);
   }
+  if (machine_ != nullptr) find_steps();
   seek(0);
   seek_rows(0);
+}
+
+void TileRunner::find_steps() {
+  const auto step = [&](std::size_t location, std::size_t size, bool by_row) {
+    steps_[location] = static_cast<std::int64_t>(size) * (by_row ? 1 : layout_.row);
+  };
+  std::fill_n(steps_, program_.locations(), 0);
+  const std::size_t inputs = layout_.inputs.size();
+  for (std::size_t i = 0; i < inputs; ++i) step(i, layout_.inputs[i].size, by_row_[i]);
+  for (std::size_t i = 0; i < layout_.indices.size(); ++i)
+    step(program_.first_index() + i, size_of(program_.indices[i]), by_row_[inputs + i]);
+  for (std::size_t i = 0; i < layout_.outputs.size(); ++i) {
+    const TileProgram::Output& output = program_.outputs[i];
+    step(output.per_row ? output.location : program_.first_output() + i, layout_.outputs[i].size,
+         output.per_row);
+  }
 }
 
 void TileRunner::seek(std::int64_t point) {
@@ -120,7 +139,7 @@ void TileRunner::start_rows(std::int64_t q) {
   rows_ = q;
   place_inputs(program_.row_inputs, q);
   place_indices(program_.row_indices, q);
-  execute(program_.first_row_code, q);
+  if (machine_ == nullptr) execute(program_.first_row_code, q);
 }
 
 /// Whether an operand's tile buffer holds its next n elements already. Moves on if so.
@@ -251,10 +270,12 @@ void TileRunner::run(std::int64_t n) {
   const TileProgram::Pass& pass = program_.passes.front();
   place_inputs(pass.inputs, n);
   place_indices(pass.indices, n);
-  if (program_.reduce != nullptr) return execute(pass.code, n);
-  place_outputs(n);
-  execute(pass.code, n);
-  store_outputs(n);
+  if (program_.reduce == nullptr) place_outputs(n);
+  if (machine_ != nullptr)
+    machine_(pointers_, steps_, 1, n);
+  else
+    execute(pass.code, n);
+  if (program_.reduce == nullptr) store_outputs(n);
 }
 
 void TileRunner::run_rows(std::int64_t q) {
@@ -263,6 +284,11 @@ void TileRunner::run_rows(std::int64_t q) {
   place_inputs(program_.point_inputs, n);
   place_indices(program_.point_indices, n);
   place_outputs(n);
+  if (machine_ != nullptr) {
+    machine_(pointers_, steps_, q, layout_.row);
+    store_outputs(n);
+    return store_rows(q);
+  }
   for (const TileProgram::Pass& pass : program_.passes) {
     execute(pass.code, n);
     for (std::uint32_t r = pass.reductions.begin; r < pass.reductions.end; ++r) {

@@ -16,7 +16,9 @@ inline constexpr std::int64_t kWideBytes = 8;
 class TileRunner {
  public:
   /// At point 0 and row 0. The runner is in `scratch`, which nobody else may use as long as it lives.
-  TileRunner(const TileLayout& layout, const RunContext& context, Scratch& scratch);
+  /// `machine`: runs tiles of whole programs (run, run_rows) instead of the interpreter.
+  TileRunner(const TileLayout& layout, const RunContext& context, Scratch& scratch,
+             RowFunction machine = nullptr);
 
   // ---- Where the next tile is
   // ----------------------------------------------------------------------------------
@@ -77,15 +79,18 @@ class TileRunner {
   Cursor& output_cursor(std::size_t i) const {
     return cursors_[layout_.inputs.size() + layout_.indices.size() + i];
   }
+  void find_steps();
   void execute(TileProgram::Range range, std::int64_t n) const;
   void execute_by_row(const MicroInstruction& m) const;
 
   const TileLayout& layout_;
   const TileProgram& program_;
+  const RowFunction machine_;
   std::int64_t rows_ = 1;           // of the tile at hand
   std::byte** pointers_ = nullptr;  // of each location
   std::byte** buffers_ = nullptr;   // tile buffer of each location
   std::byte** bases_ = nullptr;     // operand memory: inputs, then outputs
+  std::int64_t* steps_ = nullptr;   // bytes from row to row of each location, for machine code
   Cursor* cursors_ = nullptr;       // inputs, indices, outputs
   Filled* filled_ = nullptr;        // inputs, indices
   bool* by_row_ = nullptr;          // inputs, indices, outputs: one a row

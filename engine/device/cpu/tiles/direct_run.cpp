@@ -1,0 +1,106 @@
+// Running a prepared region by machine code that goes through its operands where they are: no tiles, no
+// copies.
+//
+// That takes operands whose rows are runs of memory at equal distances (or all the same row), as those of
+// nearly every kernel are. Others are gathered into tiles, which machine code runs through one by one.
+#include <algorithm>
+
+#include "engine/device/cpu/host/parallel.h"
+#include "engine/device/cpu/tiles/region_step.h"
+#include "engine/device/cpu/tiles/tile_routine.h"
+#include "engine/device/cpu/tiles/tile_runner.h"
+
+namespace caldera::cpu {
+namespace {
+
+/// Threads share an only row by parts of so many points.
+constexpr std::int64_t kShare = 64;
+
+/// Elements from the place in a row to that in the next one; nothing where these are not equal, or a row's
+/// points do not follow each other.
+std::optional<std::int64_t> row_step(const Access& access, std::int64_t row, bool by_row) {
+  const auto stride = [&](int d) { return access.strides[static_cast<std::size_t>(d)]; };
+  if (by_row) return access.rank == 1 ? std::optional(stride(0)) : std::nullopt;
+  if (access.inner_stride() != 1)
+    return row == 1 && access.rank == 1 ? std::optional(stride(0)) : std::nullopt;
+  if (access.rank == 1) return row;
+  if (access.rank == 2 && access.inner_dim() == row) return stride(0);
+  return std::nullopt;
+}
+
+}  // namespace
+
+void PreparedRegion::find_direct_operands() {
+  const TileProgram& program = *layout_.program;
+  if (!program.point_indices.empty() || !program.row_indices.empty()) return;
+  std::vector<bool> is_taken(program.locations(), false);
+  const auto add = [&](std::size_t location, const BoundOperand& bound, bool by_row) {
+    const std::optional<std::int64_t> step = row_step(bound.access, layout_.row, by_row);
+    if (bound.buffer < 0 || !step || is_taken[location]) return false;
+    is_taken[location] = true;
+    direct_operands_.push_back({static_cast<std::uint16_t>(location), by_row, bound.buffer,
+                                static_cast<std::int64_t>(bound.size), bound.access.offset, *step});
+    return true;
+  };
+  for (std::uint16_t i : program.point_inputs)
+    if (!add(i, layout_.inputs[i], false)) return;
+  for (std::uint16_t i : program.row_inputs)
+    if (!add(i, layout_.inputs[i], true)) return;
+  for (std::size_t i = 0; i < layout_.outputs.size(); ++i) {
+    const TileProgram::Output& output = program.outputs[i];
+    const std::size_t location = output.per_row ? output.location : program.first_output() + i;
+    if (!add(location, layout_.outputs[i], output.per_row)) return;
+  }
+  is_direct_ = true;
+}
+
+RowFunction PreparedRegion::machine_code() const { return machine_code_of(*layout_.program, nanoseconds_); }
+
+/// Whether it ran.
+bool PreparedRegion::run_direct(const RunContext& context) const {
+  if (!is_direct_ || turned_) return false;
+  const std::int64_t rows = total_ == 0 ? outer_ : total_ / layout_.row;
+  const bool is_one_row = rows == 1 && mode_ == Mode::elementwise;
+  const std::int64_t shares = is_one_row ? (layout_.row + kShare - 1) / kShare : rows;
+  const int threads = threads_for(nanoseconds_, shares);
+  // Tiles let threads share rows that are too few to go round.
+  if (mode_ == Mode::elementwise && threads < threads_for(nanoseconds_, tiles_)) return false;
+  const RowFunction function = machine_code();
+  if (function == nullptr) return false;
+  parallel_ranges(shares, threads, [&](std::int64_t begin, std::int64_t end) {
+    if (begin == end) return;
+    if (!is_one_row) return run_direct_rows(function, context, begin, end - begin, 0, layout_.row);
+    const std::int64_t first = begin * kShare;
+    run_direct_rows(function, context, 0, 1, first, std::min(layout_.row, end * kShare) - first);
+  });
+  return true;
+}
+
+void PreparedRegion::run_direct_rows(RowFunction function, const RunContext& context, std::int64_t first_row,
+                                     std::int64_t rows, std::int64_t first_point, std::int64_t points) const {
+  const TileProgram& program = *layout_.program;
+  const std::size_t locations = program.locations();
+  const std::size_t table_bytes = (2 * locations * sizeof(std::byte*) + 63) / 64 * 64;
+  const std::size_t kept_bytes =
+      (static_cast<std::size_t>(layout_.row) * program.element_bytes + 63) / 64 * 64 + 64;
+  const auto kept = static_cast<std::size_t>(program.kept);
+  std::byte* memory = tile_scratch().get(table_bytes + kept * kept_bytes);
+  auto** at = reinterpret_cast<std::byte**>(memory);
+  auto* steps = reinterpret_cast<std::int64_t*>(at + locations);
+  memory += table_bytes;
+  std::fill_n(steps, locations, 0);
+  for (const DirectOperand& o : direct_operands_) {
+    const std::int64_t element = o.offset + first_row * o.step + (o.by_row ? 0 : first_point);
+    at[o.location] = context.buffers[static_cast<std::size_t>(o.buffer)] + element * o.size;
+    steps[o.location] = o.step * o.size;
+  }
+  for (std::size_t i = 0; i < program.scalars.size(); ++i) {
+    const std::uint64_t& bits = context.scalars[static_cast<std::size_t>(layout_.scalars[i])];
+    at[program.first_scalar() + i] =
+        const_cast<std::byte*>(reinterpret_cast<const std::byte*>(&bits));  // is read alone
+  }
+  for (std::size_t k = 0; k < kept; ++k, memory += kept_bytes) at[program.first_temporary() + k] = memory;
+  function(at, steps, rows, points);
+}
+
+}  // namespace caldera::cpu

@@ -1,0 +1,16 @@
+// Describes a decoded kernel for machine code.
+#pragma once
+
+#include "engine/device/cpu/machine_code/row_routine.h"
+#include "engine/device/cpu/tiles/tile_program.h"
+
+namespace caldera::cpu {
+
+/// The whole program as a function of rows. Locations are the program's. In memory are operands, scalar
+/// arguments, what lasts from pass to pass, outputs, and what is combined by the step (TileProgram::result).
+RowRoutine routine_of(const TileProgram& program);
+
+/// The program's function, if it has one by now (see MachineCode::find).
+RowFunction machine_code_of(const TileProgram& program, double nanoseconds, bool streams = false);
+
+}  // namespace caldera::cpu

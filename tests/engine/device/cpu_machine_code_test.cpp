@@ -1,0 +1,252 @@
+// Checks machine code of the CPU device beside the interpreter, bit for bit, over random kernels, with each
+// instruction set that it is made for; and beside the reference.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "engine/check/reference/kernel_builder.h"
+#include "engine/check/reference/row_kernels.h"
+#include "engine/check/reference/scalar_limits.h"
+#include "engine/device/cpu/machine_code/machine_code.h"
+#include "engine/device/cpu_threads.h"
+#include "tests/support/devices.h"
+#include "tests/support/instruction_sets.h"
+#include "tests/support/plans/plan_case.h"
+
+namespace caldera::testing {
+namespace {
+
+using cpu::MachineCodeUse;
+
+/// Chooses for a test who runs kernels.
+class Use {
+ public:
+  explicit Use(MachineCodeUse use) { cpu::set_machine_code_use(use); }
+  ~Use() { cpu::set_machine_code_use(before_); }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+
+ private:
+  MachineCodeUse before_ = cpu::machine_code_use();
+};
+
+/// Calls body(name) for each instruction set that machine code is made for, with kernels decoded again.
+template <class Body>
+void with_each_machine(const Body& body) {
+  Backend& backend = shared_backend(Device::cpu());
+  const std::uint64_t limit = backend.cache_stats(CacheKind::kernels).limit;
+  backend.set_cache_limit(CacheKind::kernels, 0);
+  with_each_instruction_set([&](const char* name) {
+    // The newest kernel stays in the cache: it must be none that the body asks for.
+    KernelBuilder b("between");
+    PlanCase between(Device::cpu());
+    between.region(b.store(b.op(ScalarOp::tan, b.load(DType::f64))).finish(), {1},
+                   {view(between.input(DType::f64, 1), {1}), view(between.output(DType::f64, 1), {1})});
+    between.run_on_device();
+    if (!cpu::machine_code_set().empty()) body(name);
+  });
+  backend.set_cache_limit(CacheKind::kernels, limit);
+}
+
+/// The bytes with every NaN as the same one: which of two a sum keeps is up to the compiler.
+std::vector<std::byte> with_one_nan(std::vector<std::byte> bytes, DType type) {
+  const std::size_t size = size_of(type);
+  for (std::size_t at = 0; is_floating(type) && at + size <= bytes.size(); at += size) {
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, &bytes[at], size);
+    const std::uint32_t magnitude = bits & (size == 4 ? 0x7fffffffU : 0x7fffU);
+    const std::uint32_t infinity = size == 4 ? 0x7f800000U : type == DType::f16 ? 0x7c00U : 0x7f80U;
+    if (magnitude > infinity) std::memset(&bytes[at], 0x7f, size);
+  }
+  return bytes;
+}
+
+/// Runs the plan by the interpreter and by machine code. `types`: of the outputs.
+void expect_same_bits(const PlanCase& c, const std::vector<DType>& types) {
+  std::vector<std::vector<std::byte>> interpreted, compiled;
+  {
+    const Use use(MachineCodeUse::never);
+    interpreted = c.run_on_device();
+  }
+  {
+    const Use use(MachineCodeUse::always);
+    compiled = c.run_on_device();
+  }
+  ASSERT_EQ(interpreted.size(), compiled.size());
+  for (std::size_t o = 0; o < compiled.size(); ++o) {
+    const auto want = with_one_nan(interpreted[o], types[o]);
+    const auto got = with_one_nan(compiled[o], types[o]);
+    const auto differs = std::mismatch(want.begin(), want.end(), got.begin()).first;
+    if (differs == want.end()) continue;
+    const std::size_t size = size_of(types[o]);
+    const std::size_t element = static_cast<std::size_t>(differs - want.begin()) / size;
+    const auto text = [&](const std::vector<std::byte>& bytes) {
+      std::uint32_t bits = 0;
+      std::memcpy(&bits, &bytes[element * size], size);
+      return fmt::format("{} ({:#x})",
+                         to_text(types[o], read_number(bytes, types[o], static_cast<std::int64_t>(element))),
+                         bits);
+    };
+    FAIL() << "output " << o << ", element " << element << ": interpreted " << text(want) << ", compiled "
+           << text(got);
+  }
+}
+
+constexpr ScalarOp kUnary[] = {
+    ScalarOp::neg,   ScalarOp::abs,   ScalarOp::sign,       ScalarOp::floor,     ScalarOp::ceil,
+    ScalarOp::round, ScalarOp::trunc, ScalarOp::exp,        ScalarOp::expm1,     ScalarOp::log,
+    ScalarOp::log1p, ScalarOp::sqrt,  ScalarOp::rsqrt,      ScalarOp::asin,      ScalarOp::acos,
+    ScalarOp::atan,  ScalarOp::tanh,  ScalarOp::sigmoid,    ScalarOp::erf,       ScalarOp::exp2,
+    ScalarOp::log2,  ScalarOp::log10, ScalarOp::reciprocal, ScalarOp::round_f16, ScalarOp::round_bf16,
+};
+constexpr ScalarOp kBinary[] = {
+    ScalarOp::add,     ScalarOp::sub,   ScalarOp::mul,      ScalarOp::div, ScalarOp::maximum,
+    ScalarOp::minimum, ScalarOp::atan2, ScalarOp::copysign, ScalarOp::add, ScalarOp::mul,
+};
+constexpr ScalarOp kComparisons[] = {
+    ScalarOp::equal,      ScalarOp::not_equal, ScalarOp::less,
+    ScalarOp::less_equal, ScalarOp::greater,   ScalarOp::greater_equal,
+};
+
+/// A random kernel of one of the forms, its operands, and where they are in memory.
+class RandomKernel {
+ public:
+  RandomKernel(std::uint32_t seed, bool has_rows, std::int64_t rows, std::int64_t length)
+      : case_(Device::cpu(), seed), builder_("random " + std::to_string(seed)), rows_(rows), length_(length) {
+    const int inputs = 1 + pick(4);
+    for (int i = 0; i < inputs; ++i) add_input(i == 0);
+    if (pick(2) == 0) {
+      numbers_.push_back(builder_.scalar(DType::f32));
+      case_.scalar(DType::f32, floating(0.75));
+    }
+    const int lines = 1 + pick(12);
+    for (int i = 0; i < lines; ++i) add_line(has_rows);
+    if (has_rows) numbers_.push_back(builder_.op(ScalarOp::add, numbers_[0], reduced()));
+    const int outputs = 1 + pick(2);
+    for (int o = 0; o < outputs; ++o)
+      store(o == 0 ? numbers_.back() : builder_.op(ScalarOp::sub, numbers_[0], number()));
+    if (pick(2) == 0) {
+      builder_.store(builder_.op(ScalarOp::less, numbers_[0], number()));
+      add_output(DType::boolean);
+    }
+    case_.region(builder_.finish(), {rows, length}, operands(), has_rows ? 1 : 0);
+  }
+
+  void check() {
+    SCOPED_TRACE(case_.plan().steps[0].as<RegionStep>().kernel->to_string());
+    expect_same_bits(case_, types_);
+  }
+
+ private:
+  int pick(int count) { return static_cast<int>(case_.random()() % static_cast<unsigned>(count)); }
+  template <std::size_t n>
+  ScalarOp pick(const ScalarOp (&ops)[n]) {
+    return ops[pick(static_cast<int>(n))];
+  }
+  std::uint16_t number() {
+    const auto recent = std::min<std::size_t>(numbers_.size(), 6);
+    return numbers_[numbers_.size() - 1 - static_cast<std::size_t>(pick(static_cast<int>(recent)))];
+  }
+
+  void add_input(bool whole) {
+    constexpr DType kTypes[] = {DType::f32, DType::f32, DType::f32, DType::f16, DType::bf16, DType::i32};
+    const DType type = kTypes[pick(6)];
+    std::uint16_t value = builder_.load(type);
+    if (type == DType::i32) value = builder_.cast(value, DType::f32);
+    const int kind = whole ? 0 : pick(4);
+    const std::int64_t row = kind < 2 ? length_ : kind == 2 ? 1 : 0;  // of each point, or one a row
+    const std::int64_t point = kind == 2 ? 0 : 1;                     // or the same row again
+    const int buffer = case_.input(type, kind == 2 ? rows_ : kind == 3 ? length_ : rows_ * length_, {-3, 3});
+    if (type == DType::f32 && pick(3) == 0)
+      for (const double special : {0.0, -0.0, 1e30, -1e-40, std::numeric_limits<double>::infinity(),
+                                   std::numeric_limits<double>::quiet_NaN()})
+        case_.set(buffer, pick(static_cast<int>(kind == 2 ? rows_ : length_)), floating(special));
+    inputs_.push_back(view(buffer, {row, point}));
+    numbers_.push_back(value);
+  }
+
+  std::uint16_t reduced() {
+    constexpr ScalarOp kReductions[] = {ScalarOp::row_sum, ScalarOp::row_maximum, ScalarOp::row_minimum,
+                                        ScalarOp::row_sum};
+    return builder_.op(pick(kReductions), number());
+  }
+
+  void add_line(bool has_rows) {
+    const int kind = pick(has_rows ? 12 : 10);
+    if (kind >= 10) return numbers_.push_back(reduced());
+    if (kind < 4) return numbers_.push_back(builder_.op(pick(kUnary), number()));
+    if (kind < 8) return numbers_.push_back(builder_.op(pick(kBinary), number(), number()));
+    if (kind == 8) {
+      const std::uint16_t whole = builder_.cast(number(), DType::i32);
+      const std::uint16_t other = builder_.cast(number(), DType::i32);
+      constexpr ScalarOp kWhole[] = {ScalarOp::add,     ScalarOp::mul,     ScalarOp::sub,
+                                     ScalarOp::bit_xor, ScalarOp::maximum, ScalarOp::minimum,
+                                     ScalarOp::bit_and};
+      return numbers_.push_back(builder_.cast(builder_.op(pick(kWhole), whole, other), DType::f32));
+    }
+    truths_.push_back(builder_.op(pick(kComparisons), number(), number()));
+    if (truths_.size() > 1 && pick(2) == 0)
+      truths_.push_back(builder_.op(ScalarOp::logical_or, truths_.back(), truths_.front()));
+    numbers_.push_back(pick(3) == 0 ? builder_.cast(truths_.back(), DType::f32)
+                                    : builder_.op(ScalarOp::select, truths_.back(), number(), number()));
+  }
+
+  void store(std::uint16_t value) {
+    constexpr DType kTypes[] = {DType::f32, DType::f32, DType::f16, DType::bf16};
+    const DType type = kTypes[pick(4)];
+    builder_.store(value, type);
+    add_output(type);
+  }
+  void add_output(DType type) {
+    types_.push_back(type);
+    outputs_.push_back(view(case_.output(type, rows_ * length_), {length_, 1}));
+  }
+  std::vector<Operand> operands() const {
+    std::vector<Operand> all = inputs_;
+    all.insert(all.end(), outputs_.begin(), outputs_.end());
+    return all;
+  }
+
+  PlanCase case_;
+  KernelBuilder builder_;
+  std::int64_t rows_, length_;
+  std::vector<std::uint16_t> numbers_, truths_;
+  std::vector<Operand> inputs_, outputs_;
+  std::vector<DType> types_;
+};
+
+TEST(CpuMachineCode, PointsHaveTheInterpretersBits) {
+  with_each_machine([](const char* name) {
+    const std::uint64_t before = cpu::machine_code_stats().compiled;
+    for (std::uint32_t seed = 1; seed <= 1500; ++seed) {
+      SCOPED_TRACE(std::string(name) + ", kernel " + std::to_string(seed));
+      const std::int64_t lengths[] = {1, 7, 16, 33, 64, 100, 257, 300, 1030};
+      RandomKernel(seed, false, 1 + seed % 4, lengths[seed % 9]).check();
+      if (HasFailure()) return;
+    }
+    EXPECT_GT(cpu::machine_code_stats().compiled, before + 1200) << name;
+  });
+}
+
+TEST(CpuMachineCode, RowsHaveTheInterpretersBits) {
+  with_each_machine([](const char* name) {
+    const std::uint64_t before = cpu::machine_code_stats().compiled;
+    for (std::uint32_t seed = 1; seed <= 1000; ++seed) {
+      if (getenv("SEED") && atoi(getenv("SEED")) != (int)seed) continue;
+      SCOPED_TRACE(std::string(name) + ", kernel " + std::to_string(seed));
+      const std::int64_t lengths[] = {1, 5, 16, 40, 64, 100, 256, 257, 300, 520, 1000, 1024, 1030};
+      RandomKernel(seed, true, 1 + seed % 5, lengths[seed % 13]).check();
+      if (HasFailure()) return;
+    }
+    EXPECT_GT(cpu::machine_code_stats().compiled, before + 500) << name;
+  });
+}
+
+}  // namespace
+}  // namespace caldera::testing
