@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <limits>
 #include <string>
 #include <vector>
@@ -238,7 +239,6 @@ TEST(CpuMachineCode, RowsHaveTheInterpretersBits) {
   with_each_machine([](const char* name) {
     const std::uint64_t before = cpu::machine_code_stats().compiled;
     for (std::uint32_t seed = 1; seed <= 1000; ++seed) {
-      if (getenv("SEED") && atoi(getenv("SEED")) != (int)seed) continue;
       SCOPED_TRACE(std::string(name) + ", kernel " + std::to_string(seed));
       const std::int64_t lengths[] = {1, 5, 16, 40, 64, 100, 256, 257, 300, 520, 1000, 1024, 1030};
       RandomKernel(seed, true, 1 + seed % 5, lengths[seed % 13]).check();
@@ -246,6 +246,94 @@ TEST(CpuMachineCode, RowsHaveTheInterpretersBits) {
     }
     EXPECT_GT(cpu::machine_code_stats().compiled, before + 500) << name;
   });
+}
+
+TEST(CpuMachineCode, AgreesWithTheReference) {
+  const Use use(MachineCodeUse::always);
+  with_each_machine([](const char* name) {
+    for (int o = static_cast<int>(ScalarOp::neg); o <= static_cast<int>(ScalarOp::select); ++o) {
+      const auto op = static_cast<ScalarOp>(o);
+      if (op == ScalarOp::cast || !accepts(op, DType::f32)) continue;
+      const DType result = value_type(op, DType::f32);
+      SCOPED_TRACE(std::string(info(op).name) + ", " + name);
+      PlanCase c(Device::cpu(), static_cast<std::uint32_t>(o));
+      const auto kernel = one_op_kernel(op, DType::f32, result);
+      std::vector<Operand> operands;
+      for (DType input : kernel->inputs)
+        operands.push_back(view(c.input(input, 1025, reference::checked_range(op)), {1}));
+      operands.push_back(view(c.output(result, 1025), {1}));
+      c.region(kernel, {1025}, operands);
+      c.check(reference::scalar_allowed(op, DType::f32, Device::cpu()).tolerance);
+    }
+    for (const std::int64_t length : {33, 1000}) {
+      PlanCase c(Device::cpu());
+      c.region(reference::softmax_kernel(DType::f32), {7, length},
+               {view(c.input(DType::f32, 7 * length), {length, 1}),
+                view(c.output(DType::f32, 7 * length), {length, 1})},
+               1);
+      c.check(reference::row_tolerance(Device::cpu(), length));
+    }
+  });
+}
+
+/// x -> x * number + number, over n points.
+PlanCase product_and_sum(std::int64_t n, int instructions) {
+  KernelBuilder b("product and sum");
+  auto x = b.load(DType::f32);
+  for (int i = 0; i < instructions; ++i) x = b.op(i % 2 == 0 ? ScalarOp::mul : ScalarOp::add, x, x);
+  PlanCase c(Device::cpu());
+  c.region(b.store(x).finish(), {n}, {view(c.input(DType::f32, n), {1}), view(c.output(DType::f32, n), {1})});
+  return c;
+}
+
+TEST(CpuMachineCode, IsMadeWhenAKernelIsHot) {
+  if (cpu::machine_code_set().empty()) GTEST_SKIP() << "no machine code is made here";
+  const auto compiled = [](const PlanCase& c) {
+    const std::uint64_t before = cpu::machine_code_stats().compiled;
+    c.run_on_device();
+    return cpu::machine_code_stats().compiled - before;
+  };
+  const PlanCase small = product_and_sum(64, 3), large = product_and_sum(4 << 20, 5);
+  {
+    const Use use(MachineCodeUse::never);
+    EXPECT_EQ(compiled(small), 0U);
+    EXPECT_EQ(compiled(large), 0U);
+  }
+  const Use use(MachineCodeUse::when_hot);
+  EXPECT_EQ(compiled(small), 0U);
+  EXPECT_EQ(compiled(large), 1U);
+  EXPECT_EQ(compiled(large), 0U);
+  std::uint64_t made = 0;
+  for (int i = 0; i < 1000; ++i) made += compiled(small);
+  EXPECT_EQ(made, 1U);
+}
+
+TEST(CpuMachineCode, CountsWhatTheInterpreterKeeps) {
+  if (cpu::machine_code_set().empty()) GTEST_SKIP() << "no machine code is made here";
+  const Use use(MachineCodeUse::always);
+  PlanCase c(Device::cpu());
+  KernelBuilder b("power");
+  const auto x = b.load(DType::f32);
+  c.region(b.store(b.op(ScalarOp::pow, x, b.op(ScalarOp::neg, x))).finish(), {9},
+           {view(c.input(DType::f32, 9), {1}), view(c.output(DType::f32, 9), {1})});
+  const std::uint64_t before = cpu::machine_code_stats().refused;
+  c.run_on_device();
+  c.run_on_device();
+  EXPECT_EQ(cpu::machine_code_stats().refused, before + 1);
+}
+
+TEST(CpuMachineCode, LiesInNoMemoryThatIsWritableToo) {
+  const auto writable = [] {
+    std::ifstream maps("/proc/self/maps");
+    int found = 0;
+    for (std::string line; std::getline(maps, line);) found += line.find(" rwx") != std::string::npos ? 1 : 0;
+    return found;
+  };
+  const int before = writable();
+  const Use use(MachineCodeUse::always);
+  for (int instructions = 1; instructions < 40; ++instructions)
+    product_and_sum(64, instructions).run_on_device();
+  EXPECT_EQ(writable(), before);
 }
 
 }  // namespace

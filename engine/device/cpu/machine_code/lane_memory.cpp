@@ -42,7 +42,7 @@ LaneRest LaneMemory::rest_of(const Gp& elements) const {
 }
 
 LaneMask LaneMemory::truth_of(const Vec& lanes) const {
-  const LaneMask mask = l_.fresh_mask();
+  LaneMask mask = l_.fresh_mask();
   if (l_.is_wide) {
     l_.cc.vptestmd(mask.bits, lanes, lanes);
     return mask;

@@ -117,7 +117,7 @@ Lanes::Vec Lanes::shift_right_unsigned(const Vec& a, int bits) const {
 }
 
 LaneMask Lanes::compare(const Vec& a, Is is, const Op& b) const {
-  const LaneMask mask = fresh_mask();
+  LaneMask mask = fresh_mask();
   const auto predicate = imm(static_cast<int>(is));
   if (is_wide)
     cc.emit(Id::kIdVcmpps, mask.bits, a, b, predicate);
@@ -131,7 +131,7 @@ LaneMask Lanes::compare_i32(const Vec& a, Is is, const Vec& b) const {
   if (is == Is::less_equal) return mask_not(compare_i32(a, Is::greater, b));
   if (is == Is::less) return compare_i32(b, Is::greater, a);
   if (is == Is::not_equal) return mask_not(compare_i32(a, Is::equal, b));
-  const LaneMask mask = fresh_mask();
+  LaneMask mask = fresh_mask();
   const Id id = is == Is::equal ? Id::kIdVpcmpeqd : Id::kIdVpcmpgtd;
   if (is_wide)
     cc.emit(id, mask.bits, a, b);
@@ -141,7 +141,7 @@ LaneMask Lanes::compare_i32(const Vec& a, Is is, const Vec& b) const {
 }
 
 LaneMask Lanes::mask_and(const LaneMask& a, const LaneMask& b) const {
-  const LaneMask mask = fresh_mask();
+  LaneMask mask = fresh_mask();
   if (is_wide)
     cc.kandw(mask.bits, a.bits, b.bits);
   else
@@ -149,7 +149,7 @@ LaneMask Lanes::mask_and(const LaneMask& a, const LaneMask& b) const {
   return mask;
 }
 LaneMask Lanes::mask_or(const LaneMask& a, const LaneMask& b) const {
-  const LaneMask mask = fresh_mask();
+  LaneMask mask = fresh_mask();
   if (is_wide)
     cc.korw(mask.bits, a.bits, b.bits);
   else
@@ -157,7 +157,7 @@ LaneMask Lanes::mask_or(const LaneMask& a, const LaneMask& b) const {
   return mask;
 }
 LaneMask Lanes::mask_xor(const LaneMask& a, const LaneMask& b) const {
-  const LaneMask mask = fresh_mask();
+  LaneMask mask = fresh_mask();
   if (is_wide)
     cc.kxorw(mask.bits, a.bits, b.bits);
   else
@@ -165,7 +165,7 @@ LaneMask Lanes::mask_xor(const LaneMask& a, const LaneMask& b) const {
   return mask;
 }
 LaneMask Lanes::mask_not(const LaneMask& a) const {
-  const LaneMask mask = fresh_mask();
+  LaneMask mask = fresh_mask();
   if (is_wide)
     cc.knotw(mask.bits, a.bits);
   else
