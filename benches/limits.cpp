@@ -133,11 +133,11 @@ double measured_peak(const std::function<void(std::int64_t)>& run, std::int64_t 
 }
 
 /// The best of a few runs of a lazy graph, in seconds; of fewer where they take long.
-double best_run(const std::function<LazyTensor()>& build) {
+double best_run(const std::function<LazyTensor()>& build, int rounds = kRounds) {
   build().eval();
   double best = HUGE_VAL;
   const Clock::time_point begin = Clock::now();
-  for (int i = 0; i < kRounds && seconds_since(begin) < kLongEnough; ++i) {
+  for (int i = 0; i < rounds && seconds_since(begin) < kLongEnough; ++i) {
     const Clock::time_point start = Clock::now();
     build().eval();
     best = std::min(best, seconds_since(start));
@@ -201,6 +201,9 @@ Limits Limits::measure(Device device, std::span<const DType> types) {
   Limits limits = device.kind == DeviceKind::cpu ? measure_cpu() : measure_device(device, types);
   never_slower(limits.bandwidth_);
   never_slower(limits.read_bandwidth_);
+  const LazyTensor one = random_input({1}, 1, device);
+  one.eval();
+  limits.evaluation_us_ = best_run([&] { return one + 1.0; }, 1000) * 1e6;
   return limits;
 }
 
@@ -221,9 +224,20 @@ double Limits::bandwidth_for(const std::vector<Bandwidth>& measured, double byte
 
 std::optional<double> Limits::limit_us(double bytes, double flops, DType dtype) const {
   if (bytes <= 0 && flops <= 0) return std::nullopt;
+  return std::max(bytes / bandwidth_for(bandwidth_, bytes), flops / gflop_per_s_for(dtype)) / 1e3;
+}
+
+double Limits::gflop_per_s_for(DType dtype) const {
   const auto own = gflop_per_s_of_.find(dtype);
-  const double gflop_per_s = own != gflop_per_s_of_.end() ? own->second : gflop_per_s_;
-  return std::max(bytes / bandwidth_for(bandwidth_, bytes) / 1e3, flops / gflop_per_s / 1e3);
+  return own != gflop_per_s_of_.end() ? own->second : gflop_per_s_;
+}
+
+const char* Limits::bound_by(double bytes, double flops, DType dtype, double total_us,
+                             std::optional<double> device_us) const {
+  if (bytes <= 0 && flops <= 0) return "";
+  const double elsewhere = device_us ? total_us - *device_us : 0;
+  if (std::max(elsewhere, evaluation_us_) >= total_us / 2) return "overhead";
+  return bytes / bandwidth_for(bandwidth_, bytes) >= flops / gflop_per_s_for(dtype) ? "memory" : "compute";
 }
 
 std::optional<double> Limits::share(Yardstick yardstick, double bytes, double flops, double us) const {
@@ -256,6 +270,7 @@ nlohmann::ordered_json Limits::to_json() const {
           {"gflop_per_s_of", own},
           {"integer_gop_per_s", integer_gop_per_s_ ? nlohmann::ordered_json(std::round(*integer_gop_per_s_))
                                                    : nlohmann::ordered_json(nullptr)},
+          {"evaluation_us", std::round(evaluation_us_ * 100) / 100},
           {"method", method_}};
 }
 

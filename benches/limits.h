@@ -27,12 +27,19 @@ class Limits {
   /// without either.
   std::optional<double> limit_us(double bytes, double flops, DType dtype) const;
 
+  /// Returns what such a run takes the most of its time for: "overhead" where at least half of it goes by
+  /// outside of the device (`device_us`) or for what the smallest evaluation takes as well; else "memory" or
+  /// "compute", whichever makes the limit. "" for a case without a limit.
+  const char* bound_by(double bytes, double flops, DType dtype, double total_us,
+                       std::optional<double> device_us) const;
+
   /// Which share of the yardstick's rate bytes that are read, or operations, are, that take so long. Integers
   /// are measured against floats where no rate of theirs was measured. Nothing for Yardstick::none.
   std::optional<double> share(Yardstick yardstick, double bytes, double flops, double us) const;
 
   /// {"bandwidth":[{"bytes","gb_per_s"}],"read_bandwidth":[…],"gflop_per_s","gflop_per_s_of":{"float16"},
-  /// "integer_gop_per_s","method"}; the rates of types whose own was measured, null without one of integers
+  /// "integer_gop_per_s","evaluation_us","method"}; the rates of types whose own was measured, null without
+  /// one of integers
   nlohmann::ordered_json to_json() const;
 
  private:
@@ -44,6 +51,7 @@ class Limits {
   static nlohmann::ordered_json to_json(const std::vector<Bandwidth>& measured);
   static Limits measure_cpu();
   static Limits measure_device(Device device, std::span<const DType> types);
+  double gflop_per_s_for(DType dtype) const;
   /// Between two measured sizes the proportional share of both, on a logarithmic scale: part of such a set
   /// is in the faster memory.
   static double bandwidth_for(const std::vector<Bandwidth>& measured, double bytes);
@@ -53,6 +61,7 @@ class Limits {
   double gflop_per_s_ = 0;                 // of f32, and of every type that has none of its own
   std::map<DType, double> gflop_per_s_of_;
   std::optional<double> integer_gop_per_s_;
+  double evaluation_us_ = 0;  // of a graph that computes one element
   const char* method_ = "";
 };
 

@@ -93,6 +93,7 @@ const std::vector<Column>& columns(std::span<const Result> results) {
        [](const Result& r) {
          return r.limit_us ? short_number(r.total_us / *r.limit_us) : std::string("-");
        }},
+      {"bound by", [](const Result& r) { return r.bound_by.empty() ? std::string("-") : r.bound_by; }},
       {"GB/s", [](const Result& r) { return short_number(r.gb_per_s); }},
       {"GFLOP/s", [](const Result& r) { return short_number(r.gflop_per_s); }},
       {"peer us",
@@ -164,29 +165,31 @@ nlohmann::ordered_json to_json(const Result& r) {
     ratios[name] = rounded(r.total_us / figure.us);
     details[name] = {{"setting", figure.setting}, {"spread", rounded(figure.spread)}};
   }
-  return {{"name", r.name},
-          {"shape", r.shape},
-          {"dtype", r.dtype},
-          {"device", r.device},
-          {"submit_us", number_or_null(r.submit_us)},
-          {"device_us", number_or_null(r.device_us)},
-          {"total_us", rounded(r.total_us)},
-          {"spread", rounded(r.spread)},
-          {"limit_us", number_or_null(r.limit_us)},
-          {"gb_per_s", number_or_null(r.gb_per_s)},
-          {"gflop_per_s", number_or_null(r.gflop_per_s)},
-          {"tokens_per_s", number_or_null(r.tokens_per_s)},
-          {"share", number_or_null(r.share)},
-          {"share_of", r.share ? nlohmann::ordered_json(r.share_of) : nlohmann::ordered_json(nullptr)},
-          {"threads", r.threads},
-          {"peers", peers},
-          {"ratio", ratios},
-          {"peer_details", details},
-          {"first_us", rounded(r.first_us)},
-          {"bound_us", number_or_null(r.bound_us)},
-          {"aim_ratio", number_or_null(r.aim_ratio)},
-          {"operations", r.operations},
-          {"iterations", r.iterations}};
+  return {
+      {"name", r.name},
+      {"shape", r.shape},
+      {"dtype", r.dtype},
+      {"device", r.device},
+      {"submit_us", number_or_null(r.submit_us)},
+      {"device_us", number_or_null(r.device_us)},
+      {"total_us", rounded(r.total_us)},
+      {"spread", rounded(r.spread)},
+      {"limit_us", number_or_null(r.limit_us)},
+      {"bound_by", r.bound_by.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(r.bound_by)},
+      {"gb_per_s", number_or_null(r.gb_per_s)},
+      {"gflop_per_s", number_or_null(r.gflop_per_s)},
+      {"tokens_per_s", number_or_null(r.tokens_per_s)},
+      {"share", number_or_null(r.share)},
+      {"share_of", r.share ? nlohmann::ordered_json(r.share_of) : nlohmann::ordered_json(nullptr)},
+      {"threads", r.threads},
+      {"peers", peers},
+      {"ratio", ratios},
+      {"peer_details", details},
+      {"first_us", rounded(r.first_us)},
+      {"bound_us", number_or_null(r.bound_us)},
+      {"aim_ratio", number_or_null(r.aim_ratio)},
+      {"operations", r.operations},
+      {"iterations", r.iterations}};
 }
 
 std::string to_table(std::span<const Result> results) {

@@ -10,9 +10,9 @@
 
 namespace caldera::bench {
 
-/// {"name","shape","dtype","device","submit_us","device_us","total_us","spread","limit_us","gb_per_s",
-/// "gflop_per_s","peers","ratio", ...}; ratio is this engine's time over the peer's. What does not apply is
-/// null.
+/// {"name","shape","dtype","device","submit_us","device_us","total_us","spread","limit_us","bound_by",
+/// "gb_per_s","gflop_per_s","peers","ratio", ...}; ratio is this engine's time over the peer's. What does not
+/// apply is null.
 nlohmann::ordered_json to_json(const Result& result);
 
 /// An aligned table, one line a result.

@@ -259,6 +259,7 @@ Result run_case(const Case& c, Device device, const Limits& limits, Peer* peer, 
   Result result = runner.result();
   result.device = device.to_string();
   result.limit_us = limits.limit_us(runner.bytes(), c.flops, c.dtype);
+  result.bound_by = limits.bound_by(runner.bytes(), c.flops, c.dtype, result.total_us, result.device_us);
   result.share = limits.share(c.yardstick, runner.bytes(), c.flops, result.total_us);
   result.share_of = name(c.yardstick);
   return result;

@@ -36,6 +36,8 @@ struct Result {
   /// The first iteration, which also plans, compiles kernels and makes pipelines.
   double first_us = 0;
   std::optional<double> limit_us;
+  /// Says what holds the row back most: "memory", "compute", "overhead". Nothing where it has no limit.
+  std::string bound_by;
   std::optional<double> bound_us;
   std::optional<double> aim_ratio;
   std::optional<double> gb_per_s;

@@ -17,6 +17,7 @@
 #include <regex>
 #include <string_view>
 
+#include "benches/baseline.h"
 #include "benches/case.h"
 #include "benches/limits.h"
 #include "benches/llama_peer.h"
@@ -30,6 +31,8 @@
 
 namespace caldera::cli {
 namespace {
+
+constexpr const char* kBaseline = "benches/baseline.json";
 
 class BenchCommand : public Command {
  public:
@@ -68,18 +71,33 @@ class BenchCommand : public Command {
                 "Also write the tables into this file, between its bench:begin and "
                 "bench:end lines")
         .type_name("FILE");
+    check_option_ =
+        args.option(
+                "--check", check_,
+                "Compare with this baseline: ratios to the peer, or to the machine's limit where either run "
+                "had none; rows that are more than 15 % worse in each of three tries are an error")
+            .type_name("FILE")
+            .show_default(kBaseline)
+            .optional_value();
+    args.option("--save-baseline", save_baseline_, "Write these figures as such a baseline")
+        .type_name("FILE");
     args.flag("--list", list_, "Print the names of the cases and do nothing");
   }
 
   void run() override;
 
  private:
+  std::string baseline_file() const { return check_.empty() ? kBaseline : check_; }
+
   std::string suite_ = "all";
   std::string filter_;
   int repetitions_ = 7;
   double repetition_ms_ = 50;
   std::string peer_ = "torch";
   std::string markdown_;
+  Option check_option_;
+  std::string check_;
+  std::string save_baseline_;
   bool list_ = false;
 };
 
@@ -158,6 +176,18 @@ nlohmann::ordered_json describe_environment(Device device) {
             {"GOMP_SPINCOUNT", variable("GOMP_SPINCOUNT")}}}};
 }
 
+nlohmann::ordered_json check_json(const std::string& file, const bench::Baseline& baseline,
+                                  const std::vector<bench::Result>& results,
+                                  const std::vector<bench::Loss>& losses) {
+  nlohmann::ordered_json slower = nlohmann::ordered_json::array(), added = nlohmann::ordered_json::array();
+  for (const bench::Loss& loss : losses)
+    slower.push_back({{"name", loss.name}, {"of", loss.of}, {"before", loss.before}, {"now", loss.now}});
+  for (const bench::Result& result : results)
+    if (!baseline.has(result.name)) added.push_back(result.name);
+  return {
+      {"baseline", file}, {"tolerance", bench::kTolerance}, {"slower", slower}, {"not_in_baseline", added}};
+}
+
 void BenchCommand::run() {
   const std::vector<bench::Case> cases = cases_of(suite_, filter_, list_);
   if (list_) {
@@ -168,6 +198,8 @@ void BenchCommand::run() {
     return;
   }
   const Device device = open_device();
+  const bench::Baseline baseline =
+      check_option_.given() ? bench::Baseline::read(baseline_file()) : bench::Baseline();
   if (!markdown_.empty()) bench::check_markdown(markdown_);
 
   nlohmann::ordered_json environment = describe_environment(device);
@@ -216,7 +248,12 @@ void BenchCommand::run() {
       beside != nullptr ? nlohmann::ordered_json(beside->library()) : nlohmann::ordered_json(nullptr);
 
   const bench::Options options{.repetitions = repetitions_, .repetition_seconds = repetition_ms_ / 1e3};
+  const auto measure = [&](const bench::Case& c) {
+    return bench::run_case(c, device, limits.at(threads_of(c)), beside, options,
+                           [this](const std::string& line) { note("bench: " + line); });
+  };
   std::vector<bench::Result> results;
+  std::vector<bench::Loss> losses;
   std::vector<std::string> failures;
   for (std::size_t i = 0; i < cases.size(); ++i) {
     note(fmt::format("bench: {}/{} {}", i + 1, cases.size(), cases[i].name));
@@ -226,8 +263,19 @@ void BenchCommand::run() {
       continue;
     }
     try {
-      results.push_back(bench::run_case(cases[i], device, limits.at(threads_of(cases[i])), beside, options,
-                                        [this](const std::string& line) { note("bench: " + line); }));
+      bench::Result result = measure(cases[i]);
+      std::optional<bench::Loss> loss = baseline.loss(result);
+      for (int t = 1; t < bench::kTries && loss; ++t) {
+        note(fmt::format("bench: {}: {:.3g} times {}, {:.3g} before; once more", cases[i].name, loss->now,
+                         loss->of, loss->before));
+        bench::Result again = measure(cases[i]);
+        const std::optional<bench::Loss> still = baseline.loss(again);
+        if (still && still->now > loss->now) continue;
+        result = std::move(again);
+        loss = still;
+      }
+      results.push_back(std::move(result));
+      if (loss) losses.push_back(*std::move(loss));
     } catch (const std::exception& error) {
       // The others' figures are worth having.
       failures.push_back(fmt::format("{}: {}", cases[i].name, error.what()));
@@ -238,11 +286,21 @@ void BenchCommand::run() {
   if (json()) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const bench::Result& result : results) list.push_back(bench::to_json(result));
-    print_json({{"environment", environment}, {"results", list}});
+    nlohmann::ordered_json document{{"environment", environment}, {"results", list}};
+    if (check_option_.given()) document["check"] = check_json(baseline_file(), baseline, results, losses);
+    print_json(document);
   } else {
     fmt::print("{}", bench::to_table(results));
   }
   if (!markdown_.empty()) bench::write_markdown(markdown_, results, environment);
+  if (!save_baseline_.empty()) bench::Baseline(results, environment).write(save_baseline_);
+  for (const bench::Loss& loss : losses)
+    note(fmt::format("bench: slower: {}: {:.3g} times {}, {:.3g} before", loss.name, loss.now, loss.of,
+                     loss.before));
+  if (!losses.empty())
+    throw Error(
+        fmt::format("{} of {} rows are more than {:.0f} % slower than {} has them, in each of {} tries",
+                    losses.size(), results.size(), 100 * bench::kTolerance, baseline_file(), bench::kTries));
   if (!failures.empty())
     throw Error(
         fmt::format("{} of {} cases failed; the first: {}", failures.size(), cases.size(), failures[0]));

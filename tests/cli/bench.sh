@@ -227,6 +227,36 @@ grep -q 'true: is no llama-bench' "$work/stderr" || fail "another program passes
 expect_exit 0 $bench --suite seeds --filter '^seeds/graph/replay/8$' --peer llama.cpp
 grep -q 'llama-bench runs none of these cases' "$work/stderr" || fail "nothing says that llama-bench has no such case"
 
+# A baseline: the ratio to the peer, or to the limit, is held against it. What has lost is measured three times, and is
+# then an error that names it; what the baseline does not know is none.
+row='seeds/softmax/lazy/1x1024'
+expect_exit 0 $bench --filter "^$row\$" --peer ". $work/peer.sh" --save-baseline "$work/baseline.json" --json
+torch=$(result results/0/ratio/torch)
+bound=$(result results/0/bound_by)
+[ "$bound" = overhead ] || fail "a row of 4 KiB is bound by $bound"
+written=$(sed -n 's/.*"torch": *\([0-9.e+-]*\).*/\1/p' "$work/baseline.json")
+awk -v a="$written" -v b="$torch" 'BEGIN { exit !(a > 0.99 * b && a < 1.01 * b) }' || fail "the baseline has $written, not $torch"
+printf '{"rows": {"%s": {"torch": 1e9, "limit": 1e-9}, "gone": {"torch": 1}}}' $row >"$work/easy.json"
+expect_exit 0 $bench --filter "^$row\$" --peer ". $work/peer.sh" --check "$work/easy.json" --json
+[ "$(result check/slower)" = "[]" ] || fail "a row that a peer finds faster has lost"
+printf '{"rows": {"%s": {"torch": 1e-9}, "seeds/softmax/eager/1x1024": {"limit": 1e-9}}}' $row >"$work/hard.json"
+expect_exit 1 $bench --filter '^seeds/softmax/(lazy|eager)/1x1024$' --peer ". $work/peer.sh" --check "$work/hard.json" --json
+[ "$(grep -c 'once more$' "$work/stderr")" -eq 4 ] || fail "rows that had lost were not measured three times"
+[ "$(result check/slower/1/of)$(result check/slower/0/of)" = torchlimit ] || [ "$(result check/slower/0/of)$(result check/slower/1/of)" = torchlimit ] ||
+  fail "what the rows are measured by"
+grep -q "2 of 2 rows are more than 15 % slower than $work/hard.json" "$work/stderr" || fail "nothing says what has lost"
+expect_exit 0 $bench --filter '^seeds/graph/replay/8$' --peer none --check "$work/hard.json" --json
+[ "$(result check/not_in_baseline/0)" = seeds/graph/replay/8 ] || fail "a row that the baseline has not is not named"
+for text in '{}' '[]' '{"rows": 1}' '{"rows": {"a": 1}}' '{"rows": {"a": {"torch": "1"}}}' '{"rows": {"a": {"torch": -1}}}' '{'; do
+  printf '%s' "$text" >"$work/bad.json"
+  expect_exit 1 $bench --filter '^seeds/graph/replay/8$' --peer none --check "$work/bad.json"
+  expect_one_error_line
+done
+expect_exit 1 $bench --filter '^seeds/graph/replay/8$' --check "$work/none.json"
+expect_one_error_line
+(cd "$work" && expect_exit 1 $bench --filter '^seeds/graph/replay/8$' --check)
+grep -q benches/baseline.json "$work/stderr" || fail "--check alone does not read benches/baseline.json"
+
 # Tables: aligned on standard output, and in a file between its marks.
 printf 'before\n<!-- bench:begin -->\nold\n<!-- bench:end -->\nafter\n' >"$work/page.md"
 expect_exit 0 $bench --filter 'seeds/graph/replay/8$' --peer ". $work/peer.sh" --markdown "$work/page.md"
