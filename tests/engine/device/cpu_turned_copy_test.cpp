@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/caldera.h"
 #include "engine/device/cpu/tiles/turned_copy.h"
+#include "ops/ops.h"
 #include "tests/support/instruction_sets.h"
 
 namespace caldera::testing {
@@ -76,6 +78,42 @@ TEST(CpuTurnedCopy, IsNoneWhereOneAxisSuitsBothSidesOrLittleIsMoved) {
   EXPECT_FALSE(is_one({1024, 8}, {1, 1024}, {8, 1}));
   EXPECT_FALSE(is_one({16, 16}, {1, 16}, {16, 1}));
   EXPECT_FALSE(is_one({4096}, {2}, {1}));
+}
+
+/// transpose(x) * 2 + y of a type that has all integers up to 255 exactly.
+void check_computed(std::int64_t rows, std::int64_t columns, DType type) {
+  SCOPED_TRACE(::testing::Message() << name(type) << ", " << rows << " x " << columns);
+  const auto numbers = [](std::int64_t count, std::int64_t factor) {
+    std::vector<float> all(static_cast<std::size_t>(count));
+    for (std::int64_t i = 0; i < count; ++i)
+      all[static_cast<std::size_t>(i)] = static_cast<float>(i * factor % 101 % 63);
+    return all;
+  };
+  const std::vector<float> from = numbers(rows * columns, 7), added = numbers(rows * columns, 5);
+  const auto tensor = [&](const std::vector<float>& all, const Shape& shape) {
+    LazyTensor stored = astype(LazyTensor::from_vector(all, shape, Device::cpu()), type);
+    stored.eval();
+    return stored;
+  };
+  const LazyTensor x = tensor(from, {columns, rows}), y = tensor(added, {rows, columns});
+  const std::vector<float> result = astype(transpose(x) * 2 + y, DType::f32).to_vector<float>();
+  std::int64_t wrong = 0;
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t j = 0; j < columns; ++j) {
+      const auto at = static_cast<std::size_t>(i * columns + j);
+      wrong += result[at] != 2 * from[static_cast<std::size_t>(j * rows + i)] + added[at];
+    }
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(CpuTurnedCopy, TransposedOperandsAreComputedWithInBlocks) {
+  for (const DType type : {DType::f32, DType::f64, DType::bf16, DType::i32, DType::u8}) {
+    for (const std::int64_t rows : {3, 16, 33, 100, 1000})
+      for (const std::int64_t columns : {15, 16, 48, 160}) check_computed(rows, columns, type);
+  }
+  // Past the caches.
+  check_computed(2050, 1040, DType::f32);
+  check_computed(1030, 1056, DType::f64);
 }
 
 }  // namespace

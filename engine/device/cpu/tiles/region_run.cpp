@@ -1,4 +1,6 @@
 // Running a prepared region: the loops over tiles, and how partial results of reductions are put together.
+#include <hwy/cache_control.h>
+
 #include <algorithm>
 
 #include "engine/device/cpu/host/parallel.h"
@@ -119,6 +121,7 @@ void PreparedRegion::run_elementwise(const RunContext& context) const {
       at = 0;
       tiles.start_rows(1);
     }
+    if (layout_.outputs.front().access.past_caches) hwy::FlushStream();
   });
 }
 

@@ -23,8 +23,12 @@ constexpr std::int64_t kShortRow = 24;
 /// Shorter innermost runs share tiles.
 constexpr std::int64_t kShortRun = 256;
 
-/// Side of the blocks that transposed operands are read in.
-constexpr std::int64_t kBlock = 32;
+/// Strides from which an operand counts as transposed, and columns of the blocks that such ones are read in:
+/// a line of the cache of floats.
+constexpr std::int64_t kFarStride = 32;
+constexpr std::int64_t kBlock = 16;
+/// Bytes of an output above which its blocks go past the caches: no part of it would be in them later.
+constexpr std::int64_t kLargeOutput = std::int64_t{8} << 20;
 
 std::int64_t product(std::span<const std::int64_t> dims) {
   std::int64_t p = 1;
@@ -82,22 +86,25 @@ struct PreparedRegion::Space {
     for (auto& s : strides) rotate(s);
   }
 
-  /// Where some operand runs through memory along a dim other than the last, splits both so that a tile is a
-  /// square block of them: then that operand's cache lines are used whole. Only extents that divide evenly.
-  void block_transposes() {
-    if (dims.size() < 2) return;
+  /// Where some operand runs through memory along a dim other than the last, lets tiles go along that dim in
+  /// blocks of the last one: that operand is read as a few streams, its cache lines are used whole, and each
+  /// line of the others is. Only extents that divide evenly. Returns whether it is so.
+  bool block_transposes() {
+    if (dims.size() < 2) return false;
     const std::size_t last = dims.size() - 1;
+    if (dims[last] % kBlock != 0) return false;
     for (const auto& s : strides) {
-      if (std::abs(s[last]) < kBlock) continue;
+      if (std::abs(s[last]) < kFarStride) continue;
       for (std::size_t p = 0; p < last; ++p) {
-        if (std::abs(s[p]) != 1 || dims[p] % kBlock != 0 || dims[last] % kBlock != 0) continue;
-        if (dims[p] > kBlock || dims[last] > kBlock) split(p);
-        return;
+        if (std::abs(s[p]) != 1 || dims[p] < kBlock) continue;
+        split(p);
+        return true;
       }
     }
+    return false;
   }
 
-  /// (..., p, ..., last) as (..., ..., p / B, last / B, B, B).
+  /// (..., p, ..., last) as (..., ..., last / B, p, B).
   void split(std::size_t p) {
     const auto reshape = [&](std::vector<std::int64_t>& v, bool extents) {
       const std::int64_t x = v[p];
@@ -105,9 +112,9 @@ struct PreparedRegion::Space {
       v.pop_back();
       v.erase(v.begin() + static_cast<std::ptrdiff_t>(p));
       if (extents)
-        v.insert(v.end(), {x / kBlock, y / kBlock, kBlock, kBlock});
+        v.insert(v.end(), {y / kBlock, x, kBlock});
       else
-        v.insert(v.end(), {x * kBlock, y * kBlock, x, y});
+        v.insert(v.end(), {y * kBlock, x, y});
     };
     reshape(dims, true);
     for (auto& s : strides) reshape(s, false);
@@ -168,8 +175,11 @@ PreparedRegion::PreparedRegion(const Step& step, const RegionStep& region,
     if (moves_only(step))
       turned_ = TurnedCopy::of(space.dims, space.strides[0], space.strides[1], step.operands[0].offset,
                                step.operands[1].offset, layout_.inputs[0].size);
-    space.block_transposes();
+    const bool is_blocked = space.block_transposes();
     prepare_elementwise(space);
+    for (BoundOperand& output : layout_.outputs)
+      output.access.past_caches =
+          is_blocked && total_ * static_cast<std::int64_t>(output.size) >= kLargeOutput;
   }
 }
 

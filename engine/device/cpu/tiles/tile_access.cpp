@@ -1,13 +1,15 @@
 #include "engine/device/cpu/tiles/tile_access.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
+
+#include "engine/device/cpu/tiles/turned_copy.h"
 
 namespace caldera::cpu {
 namespace {
 
-constexpr std::int64_t kShortCopy = 32;  // below this a loop beats a call of memcpy
+constexpr std::int64_t kShortCopy = 32;   // below this a loop beats a call of memcpy
+constexpr std::int64_t kCopiedRow = 256;  // elements of rows that are copied several at a time
 
 /// Whole innermost runs that the next n elements contain, where memory runs along the dim outside of them:
 /// such a block is copied in the order of memory. 0 where that does not help.
@@ -19,52 +21,52 @@ std::int64_t transposed_rows(const Access& access, const Cursor& cursor, std::in
   return rows > 1 ? rows : 0;
 }
 
-/// A square of four by four: to[i * to_row + j] = from[j * from_row + i].
-void transpose_quad(std::uint32_t* to, std::int64_t to_row, const std::uint32_t* from,
-                    std::int64_t from_row) {
-  using Quad = std::uint32_t __attribute__((vector_size(16)));
-  const auto load = [=](std::int64_t j) {
-    Quad q;
-    std::memcpy(&q, from + j * from_row, sizeof q);
-    return q;
-  };
-  const auto store = [=](std::int64_t i, Quad q) { std::memcpy(to + i * to_row, &q, sizeof q); };
-  const Quad a = load(0);
-  const Quad b = load(1);
-  const Quad c = load(2);
-  const Quad d = load(3);
-  const Quad low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
-  const Quad low2 = __builtin_shufflevector(c, d, 0, 4, 1, 5);
-  const Quad high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-  const Quad high2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
-  store(0, __builtin_shufflevector(low, low2, 0, 1, 4, 5));
-  store(1, __builtin_shufflevector(low, low2, 2, 3, 6, 7));
-  store(2, __builtin_shufflevector(high, high2, 0, 1, 4, 5));
-  store(3, __builtin_shufflevector(high, high2, 2, 3, 6, 7));
+/// Whole innermost runs that the next n elements contain, where these are short and their elements
+/// neighbours. 0 where there is no more than one.
+std::int64_t short_rows(const Access& access, const Cursor& cursor, std::int64_t n) {
+  if (access.rank < 2 || access.inner_stride() != 1 || access.inner_dim() > kCopiedRow) return 0;
+  const auto row = static_cast<std::size_t>(access.rank - 2);
+  if (cursor.at[row + 1] != 0) return 0;
+  const std::int64_t rows = std::min(n / access.inner_dim(), access.dims[row] - cursor.at[row]);
+  return rows > 1 ? rows : 0;
 }
 
-/// to[i * to_row + j] = from[j * from_row + i] for i in [0, rows), j in [0, columns). The side whose rows are
-/// farther apart is gone through a whole row at a time: far rows share few sets of the cache.
+/// Copies rows of kBytes.
+template <std::size_t kBytes>
+void copy_rows_of(std::byte* to, std::int64_t to_row, const std::byte* from, std::int64_t from_row,
+                  std::int64_t rows) {
+  for (std::int64_t i = 0; i < rows; ++i) std::memcpy(to + i * to_row, from + i * from_row, kBytes);
+}
+
+/// Strides and sizes in bytes.
+void copy_rows(std::byte* to, std::int64_t to_row, const std::byte* from, std::int64_t from_row,
+               std::int64_t rows, std::int64_t bytes, bool past_caches) {
+  const bool is_aligned = reinterpret_cast<std::uintptr_t>(to) % 64 == 0 && to_row % 64 == 0;
+  if (past_caches && is_aligned && bytes % 64 == 0)
+    return copy_lines(to, to_row, from, from_row, rows, bytes);
+  switch (bytes) {
+    case 16:
+      return copy_rows_of<16>(to, to_row, from, from_row, rows);
+    case 32:
+      return copy_rows_of<32>(to, to_row, from, from_row, rows);
+    case 64:
+      return copy_rows_of<64>(to, to_row, from, from_row, rows);
+    case 128:
+      return copy_rows_of<128>(to, to_row, from, from_row, rows);
+    case 256:
+      return copy_rows_of<256>(to, to_row, from, from_row, rows);
+    default:
+      for (std::int64_t i = 0; i < rows; ++i)
+        std::memcpy(to + i * to_row, from + i * from_row, static_cast<std::size_t>(bytes));
+  }
+}
+
+/// to[i * to_row + j] = from[j * from_row + i] for i in [0, rows), j in [0, columns).
 template <class T>
 void transpose(T* to, std::int64_t to_row, const T* from, std::int64_t from_row, std::int64_t rows,
                std::int64_t columns) {
-  std::int64_t i_done = 0;
-  std::int64_t j_done = 0;
-  if constexpr (sizeof(T) == 4) {
-    i_done = rows / 4 * 4;
-    j_done = columns / 4 * 4;
-    if (std::abs(to_row) > std::abs(from_row)) {
-      for (std::int64_t i = 0; i < i_done; i += 4)
-        for (std::int64_t j = 0; j < j_done; j += 4)
-          transpose_quad(to + i * to_row + j, to_row, from + j * from_row + i, from_row);
-    } else {
-      for (std::int64_t j = 0; j < j_done; j += 4)
-        for (std::int64_t i = 0; i < i_done; i += 4)
-          transpose_quad(to + i * to_row + j, to_row, from + j * from_row + i, from_row);
-    }
-  }
-  for (std::int64_t j = 0; j < columns; ++j)
-    for (std::int64_t i = j < j_done ? i_done : 0; i < rows; ++i) to[i * to_row + j] = from[j * from_row + i];
+  turn_block(reinterpret_cast<const std::byte*>(from), from_row, reinterpret_cast<std::byte*>(to), to_row,
+             rows, columns, sizeof(T));
 }
 
 template <class T>
@@ -78,6 +80,17 @@ void gather_typed(const Access& access, Cursor& cursor, const std::byte* base, s
     if (const std::int64_t rows = transposed_rows(access, cursor, n); rows > 0) {
       const std::int64_t columns = access.inner_dim();
       transpose(to, columns, p, stride, rows, columns);
+      to += rows * columns;
+      n -= rows * columns;
+      cursor.step_rows(access, rows);
+      continue;
+    }
+    if (const std::int64_t rows = short_rows(access, cursor, n); rows > 0) {
+      const std::int64_t columns = access.inner_dim();
+      constexpr auto kSize = static_cast<std::int64_t>(sizeof(T));
+      const std::int64_t apart = access.strides[static_cast<std::size_t>(access.rank - 2)];
+      copy_rows(reinterpret_cast<std::byte*>(to), columns * kSize, reinterpret_cast<const std::byte*>(p),
+                apart * kSize, rows, columns * kSize, false);
       to += rows * columns;
       n -= rows * columns;
       cursor.step_rows(access, rows);
@@ -107,6 +120,17 @@ void scatter_typed(const Access& access, Cursor& cursor, std::byte* base, const 
     if (const std::int64_t rows = transposed_rows(access, cursor, n); rows > 0) {
       const std::int64_t columns = access.inner_dim();
       transpose(p, stride, from, columns, columns, rows);
+      from += rows * columns;
+      n -= rows * columns;
+      cursor.step_rows(access, rows);
+      continue;
+    }
+    if (const std::int64_t rows = short_rows(access, cursor, n); rows > 0) {
+      const std::int64_t columns = access.inner_dim();
+      constexpr auto kSize = static_cast<std::int64_t>(sizeof(T));
+      const std::int64_t apart = access.strides[static_cast<std::size_t>(access.rank - 2)];
+      copy_rows(reinterpret_cast<std::byte*>(p), apart * kSize, reinterpret_cast<const std::byte*>(from),
+                columns * kSize, rows, columns * kSize, access.past_caches);
       from += rows * columns;
       n -= rows * columns;
       cursor.step_rows(access, rows);

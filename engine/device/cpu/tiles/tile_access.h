@@ -19,6 +19,7 @@ struct Access {
   std::array<std::int64_t, kRank> dims{1};
   std::array<std::int64_t, kRank> strides{1};
   std::int64_t offset = 0;
+  bool past_caches = false;  // whole lines that are scattered go past the caches
 
   std::int64_t inner_dim() const { return dims[static_cast<std::size_t>(rank - 1)]; }
   std::int64_t inner_stride() const { return strides[static_cast<std::size_t>(rank - 1)]; }
@@ -62,7 +63,8 @@ struct Cursor {
 /// out[0..n) = the next n elements; the cursor moves on. `base` is the operand's buffer, `size` its element.
 void gather_tile(const Access& access, Cursor& cursor, const std::byte* base, std::size_t size,
                  std::byte* out, std::int64_t n);
-/// The next n elements = in[0..n); the cursor moves on.
+/// The next n elements = in[0..n); the cursor moves on. Where lines go past the caches, other threads see
+/// them after hwy::FlushStream().
 void scatter_tile(const Access& access, Cursor& cursor, std::byte* base, std::size_t size,
                   const std::byte* in, std::int64_t n);
 /// out[0..n) = value[0] n times.

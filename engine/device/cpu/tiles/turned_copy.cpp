@@ -18,6 +18,10 @@ namespace caldera::cpu {
 namespace HWY_NAMESPACE {
 namespace {
 
+/// Elements ahead in each row that are asked for.
+template <class T>
+constexpr std::int64_t kAhead = 512 / static_cast<std::int64_t>(sizeof(T));
+
 /// Goes along what is read, from one square to the next, then on to the columns of what is written: reading
 /// streams, and each line that is written is written whole.
 template <bool kPastCaches, class T>
@@ -27,8 +31,10 @@ void turn(const T* from, std::int64_t from_row, T* to, std::int64_t to_row, std:
   const std::int64_t squares = rows / kSide * kSide;
   std::int64_t j = 0;
   for (; j + kSide <= columns; j += kSide) {
-    for (std::int64_t i = 0; i < squares; i += kSide)
+    for (std::int64_t i = 0; i < squares; i += kSide) {
+      for (std::int64_t k = j; k < j + kSide; ++k) __builtin_prefetch(from + k * from_row + i + kAhead<T>);
       turn_square<kPastCaches>(from + j * from_row + i, from_row, to + i * to_row + j, to_row);
+    }
     for (std::int64_t i = squares; i < rows; ++i)
       for (std::int64_t k = j; k < j + kSide; ++k) to[i * to_row + k] = from[k * from_row + i];
   }
@@ -63,6 +69,17 @@ void turn_bytes(const std::byte* from, std::int64_t from_row, std::byte* to, std
   }
 }
 
+void copy_lines_of(std::byte* to, std::int64_t to_row, const std::byte* from, std::int64_t from_row,
+                   std::int64_t rows, std::int64_t bytes) {
+  const hn::CappedTag<std::uint8_t, 64> d;
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const auto* source = reinterpret_cast<const std::uint8_t*>(from + i * from_row);
+    auto* line = reinterpret_cast<std::uint8_t*>(to + i * to_row);
+    for (std::int64_t at = 0; at < bytes; at += static_cast<std::int64_t>(hn::Lanes(d)))
+      hn::Stream(hn::LoadU(d, source + at), d, line + at);
+  }
+}
+
 }  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace caldera::cpu
@@ -71,6 +88,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace caldera::cpu {
 HWY_EXPORT(turn_bytes);
+HWY_EXPORT(copy_lines_of);
 namespace {
 
 constexpr std::int64_t kSide = 16;
@@ -81,6 +99,16 @@ constexpr std::int64_t kFewest = 4096;
 constexpr std::int64_t kLargeResult = std::int64_t{8} << 20;
 
 }  // namespace
+
+void turn_block(const std::byte* from, std::int64_t from_row, std::byte* to, std::int64_t to_row,
+                std::int64_t rows, std::int64_t columns, std::size_t size) {
+  HWY_DYNAMIC_DISPATCH(turn_bytes)(from, from_row, to, to_row, rows, columns, size, false);
+}
+
+void copy_lines(std::byte* to, std::int64_t to_row, const std::byte* from, std::int64_t from_row,
+                std::int64_t rows, std::int64_t bytes) {
+  HWY_DYNAMIC_DISPATCH(copy_lines_of)(to, to_row, from, from_row, rows, bytes);
+}
 
 std::optional<TurnedCopy> TurnedCopy::of(std::span<const std::int64_t> dims,
                                          std::span<const std::int64_t> from_strides,

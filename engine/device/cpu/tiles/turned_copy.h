@@ -10,6 +10,15 @@
 
 namespace caldera::cpu {
 
+/// Turns a block: to[i * to_row + j] = from[j * from_row + i] for i in [0, rows), j in [0, columns), elements
+/// of `size` bytes. Goes along what is read.
+void turn_block(const std::byte* from, std::int64_t from_row, std::byte* to, std::int64_t to_row,
+                std::int64_t rows, std::int64_t columns, std::size_t size);
+
+/// Copies rows of whole lines of 64 bytes past the caches; hwy::FlushStream() ends that. Strides in bytes.
+void copy_lines(std::byte* to, std::int64_t to_row, const std::byte* from, std::int64_t from_row,
+                std::int64_t rows, std::int64_t bytes);
+
 /// Copies squares whose sides are a cache line, so that lines are read and written whole, and past the caches
 /// where the result is larger than they are.
 class TurnedCopy {
