@@ -6,6 +6,7 @@
 #include "engine/device/cpu/host/parallel.h"
 #include "engine/device/cpu/host/scratch.h"
 #include "engine/device/cpu/products/matrix.h"
+#include "engine/device/cpu/products/shared_gemm.h"
 #include "engine/device/cpu/simd/micro_ops.h"
 
 namespace caldera::cpu {
@@ -31,13 +32,6 @@ T* half_scratch(HalfScratch use, std::int64_t elements) {
   return reinterpret_cast<T*>(scratch[use].get(static_cast<std::size_t>(elements) * sizeof(T)));
 }
 
-/// A dense f32 panel, row-major unless transposed.
-struct Panel {
-  const float* data = nullptr;
-  bool transposed = false;
-  std::int64_t leading = 1;
-};
-
 /// out[i * columns + j] = from[i * row + j * column], widened.
 void widen(float* out, const HalfMatrix& from, std::int64_t rows, std::int64_t columns) {
   const MicroFn cast = find_cast(from.type, DType::f32);
@@ -59,32 +53,15 @@ void widen(float* out, const HalfMatrix& from, std::int64_t rows, std::int64_t c
 }
 
 /// rows x columns of a matrix in f32: in the order of memory where that is dense one way or the other.
-Panel panel_of(HalfScratch use, const HalfMatrix& x, std::int64_t rows, std::int64_t columns,
-               bool row_major) {
+BlasMatrix<float> panel_of(HalfScratch use, const HalfMatrix& x, std::int64_t rows, std::int64_t columns,
+                           bool row_major) {
   const bool turned = !row_major && x.column != 1 && x.row == 1;
   float* out = half_scratch<float>(use, rows * columns);
   if (turned)
     widen(out, {x.data, x.type, x.column, x.row}, columns, rows);
   else
     widen(out, x, rows, columns);
-  return {out, turned, turned ? rows : columns};
-}
-
-void multiply_blas(std::int64_t m, std::int64_t n, std::int64_t k, const Panel& a, const Panel& b,
-                   float alpha, float* c, std::int64_t c_row, bool add) {
-  const OpenBlas& blas = openblas();
-  const auto as_int = [](std::int64_t v) { return static_cast<int>(v); };
-  const auto mode = [](const Panel& p) { return p.transposed ? OpenBlas::kTrans : OpenBlas::kNoTrans; };
-  if (m > 1) {
-    blas.sgemm(OpenBlas::kRowMajor, mode(a), mode(b), as_int(m), as_int(n), as_int(k), alpha, a.data,
-               as_int(a.leading), b.data, as_int(b.leading), add ? 1.0F : 0.0F, c, as_int(c_row));
-    return;
-  }
-  // beta = 1 on zeros: some versions multiply what is in the output by beta = 0, NaN included.
-  if (!add) std::fill_n(c, n, 0.0F);
-  blas.sgemv(OpenBlas::kRowMajor, b.transposed ? OpenBlas::kNoTrans : OpenBlas::kTrans,
-             as_int(b.transposed ? n : k), as_int(b.transposed ? k : n), alpha, b.data, as_int(b.leading),
-             a.data, 1, 1.0F, c, 1);
+  return {out, turned ? rows : columns, turned};
 }
 
 }  // namespace
@@ -104,17 +81,20 @@ void multiply_halves(std::int64_t m, std::int64_t n, std::int64_t k, const HalfM
     return part;
   };
   const bool one_block = m <= kRows;
-  Panel rows;
+  BlasMatrix<float> rows;
   if (one_block) rows = panel_of(kPanelA, a, m, k, !blas);
   for (std::int64_t j = 0; j < n; j += columns) {
     const std::int64_t width = std::min(columns, n - j);
-    const Panel right = panel_of(kPanelB, at(b, 0, j), k, width, !blas);
+    const BlasMatrix<float> right = panel_of(kPanelB, at(b, 0, j), k, width, !blas);
     for (std::int64_t i = 0; i < m; i += kRows) {
       const std::int64_t height = std::min(kRows, m - i);
       if (!one_block) rows = panel_of(kPanelA, at(a, i, 0), height, k, !blas);
       float* to = c + i * c_row + j;
-      if (blas)
-        multiply_blas(height, width, k, rows, right, alpha, to, c_row, add);
+      if (blas && m > 1)
+        shared_gemm<float>(height, width, k, alpha, rows, right, add, to, c_row);
+      else if (blas)
+        shared_gemv<float>(width, k, alpha, {right.data, right.leading, !right.transposed}, rows.data, 1, add,
+                           to, 1);
       else
         kProduct(height, width, k, rows.data, k, 1, right.data, width, to, c_row, &alpha, add);
     }

@@ -12,6 +12,7 @@
 #include "engine/device/cpu/products/half_product.h"
 #include "engine/device/cpu/products/product_step.h"
 #include "engine/device/cpu/products/row_dots.h"
+#include "engine/device/cpu/products/shared_gemm.h"
 #include "engine/device/cpu/simd/micro_ops.h"
 #include "engine/tensor/dispatch.h"
 
@@ -42,21 +43,6 @@ const T* pack(ScratchUse use, const T* from, std::int64_t rows, std::int64_t col
   return to;
 }
 
-template <class T>
-OpenBlas::Gemm<T> gemm_of(const OpenBlas& blas) {
-  if constexpr (std::is_same_v<T, float>)
-    return blas.sgemm;
-  else
-    return blas.dgemm;
-}
-template <class T>
-OpenBlas::Gemv<T> gemv_of(const OpenBlas& blas) {
-  if constexpr (std::is_same_v<T, float>)
-    return blas.sgemv;
-  else
-    return blas.dgemv;
-}
-
 }  // namespace
 
 std::int64_t PreparedProduct::batch_offset(const Matrix& x, std::int64_t index) const {
@@ -71,30 +57,16 @@ std::int64_t PreparedProduct::batch_offset(const Matrix& x, std::int64_t index) 
 template <class T>
 void PreparedProduct::multiply_blas(const Segment& segment, T alpha, const T* a, const T* b,
                                     std::int64_t rows, T* out, std::int64_t out_row, bool add) const {
-  const OpenBlas& blas = openblas();
-  const auto trans = [](const Matrix& x) { return x.transposed ? OpenBlas::kTrans : OpenBlas::kNoTrans; };
-  const auto opposite = [](const Matrix& x) { return x.transposed ? OpenBlas::kNoTrans : OpenBlas::kTrans; };
-  const auto as_int = [](std::int64_t v) { return static_cast<int>(v); };
-  // Stored rows and columns of a matrix as gemv wants them.
-  const auto gemv = [&](int mode, const Matrix& x, std::int64_t height, std::int64_t width, const T* matrix,
-                        const T* vector, std::int64_t vector_stride, std::int64_t out_stride,
-                        std::int64_t length) {
-    // beta = 1 on zeros: some versions multiply what is in the output by beta = 0, NaN included.
-    for (std::int64_t i = 0; i < length && !add; ++i) out[i * out_stride] = T(0);
-    if (x.transposed) std::swap(height, width);
-    gemv_of<T>(blas)(OpenBlas::kRowMajor, mode, as_int(height), as_int(width), alpha, matrix,
-                     as_int(x.leading), vector, as_int(vector_stride), T(1), out, as_int(out_stride));
-  };
   const Matrix& x = segment.a;
   const Matrix& y = segment.b;
+  const BlasMatrix<T> left{a, x.leading, x.transposed}, right{b, y.leading, y.transposed};
   if (segment.method == Method::gemm)
-    gemm_of<T>(blas)(OpenBlas::kRowMajor, trans(x), trans(y), as_int(rows), as_int(n_), as_int(segment.k),
-                     alpha, a, as_int(x.leading), b, as_int(y.leading), add ? T(1) : T(0), out,
-                     as_int(out_row));
+    shared_gemm<T>(rows, n_, segment.k, alpha, left, right, add, out, out_row);
   else if (n_ == 1)
-    gemv(trans(x), x, rows, segment.k, a, b, y.packed || !(y.row > 0) ? 1 : y.row, out_row, rows);
-  else
-    gemv(opposite(y), y, segment.k, n_, b, a, x.packed || !(x.column > 0) ? 1 : x.column, 1, n_);
+    shared_gemv<T>(rows, segment.k, alpha, left, b, y.packed || !(y.row > 0) ? 1 : y.row, add, out, out_row);
+  else  // the row of C is B's transpose times the row of A
+    shared_gemv<T>(n_, segment.k, alpha, {b, y.leading, !y.transposed}, a,
+                   x.packed || !(x.column > 0) ? 1 : x.column, add, out, 1);
 }
 
 template <class T>
@@ -295,17 +267,13 @@ void PreparedProduct::run_range(const RunContext& context, std::int64_t begin, s
 void PreparedProduct::run(const RunContext& context) const {
   if (m_ == 0 || n_ == 0 || batches_ == 0) return;
   if (pairs_) return run_pairs(context);
-  // Many matrices or rows: some to each thread, where OpenBLAS finds itself in a parallel region and stays on
-  // it. Few or large ones: OpenBLAS's own threads, if the work is worth their waking.
+  // Many matrices or rows: some to each thread. Few or large ones: threads share each product.
   const bool blas = std::any_of(segments_.begin(), segments_.end(), [](const Segment& s) {
     return s.method == Method::gemm || s.method == Method::gemv || s.method == Method::halves;
   });
   const bool spread = !blas || shares_rows_ || m_ * n_ * k_ < kLargeProduct;
   const std::int64_t tasks = batches_ * row_blocks_;
   const int threads = spread ? threads_for(nanoseconds_, tasks) : 1;
-  std::optional<BlasThreads> inside;
-  if (blas && threads == 1 && !in_parallel())
-    inside.emplace(nanoseconds_ / static_cast<double>(batches_) < kParallelNanoseconds ? 1 : cpu_threads());
   const bool alone = threads == 1;
   parallel_ranges(tasks, threads, [&](std::int64_t begin, std::int64_t end) {
     dispatch<is_compute_type>(type_, [&]<class T>() { run_range<Stored<T>>(context, begin, end, alone); });
