@@ -240,11 +240,34 @@ TEST(CpuMachineCode, RowsHaveTheInterpretersBits) {
     const std::uint64_t before = cpu::machine_code_stats().compiled;
     for (std::uint32_t seed = 1; seed <= 1000; ++seed) {
       SCOPED_TRACE(std::string(name) + ", kernel " + std::to_string(seed));
-      const std::int64_t lengths[] = {1, 5, 16, 40, 64, 100, 256, 257, 300, 520, 1000, 1024, 1030};
-      RandomKernel(seed, true, 1 + seed % 5, lengths[seed % 13]).check();
+      const std::int64_t lengths[] = {1, 5, 16, 40, 64, 100, 256, 257, 300, 520, 1000, 1024, 1030, 5000};
+      RandomKernel(seed, true, 1 + seed % 5, lengths[seed % 14]).check();
       if (HasFailure()) return;
     }
     EXPECT_GT(cpu::machine_code_stats().compiled, before + 500) << name;
+  });
+}
+
+TEST(CpuMachineCode, ReductionsHaveTheInterpretersBits) {
+  with_each_machine([](const char* name) {
+    std::uint32_t seed = 0;
+    for (const Combine combine : {Combine::sum, Combine::maximum, Combine::minimum, Combine::product})
+      for (const std::int64_t length : {1, 33, 1000, 5000, 65536, 65537, 200001})
+        for (const std::int64_t rows : {1, 3}) {
+          if (length > 5000 && (rows > 1 || combine > Combine::maximum)) continue;
+          SCOPED_TRACE(std::string(name) + ", " + std::to_string(rows) + " rows of " +
+                       std::to_string(length));
+          KernelBuilder b("reduction");
+          const auto x = b.load(DType::f32), y = b.load(DType::bf16), w = b.load(DType::f32);
+          const auto value = b.op(ScalarOp::add, b.op(ScalarOp::mul, x, y), w);
+          PlanCase c(Device::cpu(), ++seed);
+          c.region(b.store(value).reduce(combine).finish(), {rows, length},
+                   {view(c.input(DType::f32, rows * length), {length, 1}),
+                    view(c.input(DType::bf16, rows * length), {length, 1}),
+                    view(c.input(DType::f32, rows), {1, 0}), view(c.output(DType::f32, rows), {1, 0})},
+                   1);
+          expect_same_bits(c, {DType::f32});
+        }
   });
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "engine/device/cpu/tiles/tile_routine.h"
 #include "engine/tensor/dispatch.h"
 
 namespace caldera::cpu {
@@ -267,8 +268,12 @@ void ScoreRunner::run_tile(const ScoreKernel::Variant& variant, const Block& par
   const bool direct = program.outputs[0].direct && s.dense();
   if (direct) pointers_[result] = reinterpret_cast<std::byte*>(output);
   const std::int64_t n = part.rows * part.columns;
-  for (const MicroInstruction& m : program.code)
-    m.fn(pointers_[m.out], pointers_[m.a], pointers_[m.b], pointers_[m.c], n);
+  const double nanoseconds = static_cast<double>(n) * program.nanoseconds_per_element;
+  if (const RowFunction machine = machine_code_of(program, nanoseconds))
+    machine(pointers_, nullptr, 1, n);
+  else
+    for (const MicroInstruction& m : program.code)
+      m.fn(pointers_[m.out], pointers_[m.a], pointers_[m.b], pointers_[m.c], n);
   pointers_[result] = buffers_[result];  // it may be something else in the next tile's variant
   if (direct) return;
   const auto* from = reinterpret_cast<const float*>(buffers_[result]);

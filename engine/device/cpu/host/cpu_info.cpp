@@ -2,12 +2,14 @@
 
 #include <hwy/targets.h>
 
+#include <algorithm>
 #include <fstream>
 #include <string>
 
 #include "engine/device/cpu/host/allocator.h"
 #include "engine/device/cpu/host/openblas.h"
 #include "engine/device/cpu/host/parallel.h"
+#include "engine/device/cpu/machine_code/machine_code.h"
 
 namespace caldera::cpu {
 namespace {
@@ -39,8 +41,22 @@ DeviceInfo describe_cpu() {
   add(HWY_AVX2, "avx2");
   add(HWY_AVX3, "avx512");
   add(HWY_NEON, "neon");
+  if (!machine_code_set().empty()) info.features.push_back("machine-code=" + machine_code_set());
   info.features.push_back("threads=" + std::to_string(cpu_threads()));
   return info;
+}
+
+std::int64_t last_level_cache_bytes() {
+  static const std::int64_t found = [] {
+    std::int64_t kilobytes = 0;  // of each cache that a core reaches: "32768K"
+    for (int index = 0; index < 5; ++index) {
+      std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + "/size");
+      std::int64_t size = 0;
+      if (file >> size && file.get() == 'K') kilobytes = std::max(kilobytes, size);
+    }
+    return (kilobytes > 0 ? kilobytes : std::int64_t{32} << 10) << 10;
+  }();
+  return found;
 }
 
 }  // namespace caldera::cpu

@@ -34,6 +34,13 @@ struct MachineCodeStats {
 };
 MachineCodeStats machine_code_stats();
 
+/// Says which function of a program is meant.
+enum class CodeVersion : std::uint8_t {
+  plain,
+  streaming,  // results go past the caches
+  part,       // reductions end as partial results (RowRoutine::stores_wide)
+};
+
 /// The machine code of one program, which is compiled for the instruction set that the interpreter's
 /// functions had been chosen for when it was constructed. Thread-safe.
 class MachineCode {
@@ -44,12 +51,12 @@ class MachineCode {
   MachineCode& operator=(const MachineCode&) = delete;
 
   /// The function, if there is one by now. `nanoseconds`: what interpreting takes this time; once enough of
-  /// it has come together, `describe` is called for the program. `streams`: results go past the caches.
+  /// it has come together, `describe` is called for the program.
   template <class Describe>
-  RowFunction find(double nanoseconds, const Describe& describe, bool streams = false) {
+  RowFunction find(double nanoseconds, const Describe& describe, CodeVersion which = CodeVersion::plain) {
     const MachineCodeUse use = machine_code_use();
     if (use == MachineCodeUse::never) return nullptr;
-    Version& version = versions_[streams ? 1 : 0];
+    Version& version = versions_[static_cast<std::size_t>(which)];
     if (RowFunction function = version.function.load(std::memory_order_acquire)) return function;
     if (version.is_refused.load(std::memory_order_relaxed) || !is_due(use, nanoseconds)) return nullptr;
     std::unique_lock lock(mutex_, std::defer_lock);
@@ -58,7 +65,7 @@ class MachineCode {
     else if (!lock.try_lock())
       return nullptr;
     if (version.function.load(std::memory_order_relaxed) == nullptr && !version.is_refused)
-      compile(version, describe(), streams);
+      compile(version, describe(), which == CodeVersion::streaming);
     return version.function.load(std::memory_order_relaxed);
   }
 
@@ -74,7 +81,7 @@ class MachineCode {
   std::int64_t targets_;  // Highway's
   std::atomic<std::int64_t> heat_{0};
   std::mutex mutex_;
-  Version versions_[2];
+  Version versions_[3];
 };
 
 }  // namespace caldera::cpu

@@ -80,6 +80,9 @@ void RowEmitter::find_addresses() {
       if (!routine_.uniform[location]) is_known[location] = false;
   }
   for (const auto& store : routine_.row_stores) addressed_[store.location] = true;
+  for (const RoutineWalk& walk : routine_.walks)
+    for (const auto& reduction : walk.reductions)
+      if (routine_.stores_wide) addressed_[reduction.out] = true;
 }
 
 bool RowEmitter::run() {
@@ -109,7 +112,7 @@ bool RowEmitter::run() {
   cc_.bind(row);
   if (!emit_row_code(routine_.row_code)) return false;
   for (const RoutineWalk& walk : routine_.walks)
-    if (!emit_walk(walk) || !emit_row_code(walk.row_code)) return false;
+    if (!emit_walk(walk) || (!routine_.stores_wide && !emit_row_code(walk.row_code))) return false;
   for (const auto& store : routine_.row_stores) {
     const std::optional<LaneValue> value = uniform_of(store.location, store.type);
     if (!value) return false;
@@ -279,6 +282,14 @@ bool RowEmitter::emit_reducing_walk(const RoutineWalk& walk) {
 
   for (std::size_t r = 0; r < accumulators_.size(); ++r) {
     Vec result = accumulators_[r].wide;
+    if (routine_.stores_wide) {
+      if (is_ordering(walk.reductions[r].combine)) {
+        result = lanes_.fresh();
+        cc_.vcvtss2sd(result.xmm(), accumulators_[r].wide.xmm(), accumulators_[r].wide.xmm());
+      }
+      cc_.vmovsd(asmjit::x86::ptr(addresses_[walk.reductions[r].out]), result.xmm());
+      continue;
+    }
     if (!is_ordering(walk.reductions[r].combine)) {
       result = lanes_.fresh();
       cc_.vcvtsd2ss(result.xmm(), accumulators_[r].wide.xmm(), accumulators_[r].wide.xmm());

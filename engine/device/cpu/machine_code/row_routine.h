@@ -51,8 +51,11 @@ struct RowRoutine {
   /// Whether each location is memory of the program's own, 4 bytes a point, in which values of several sizes
   /// take turns.
   std::vector<bool> own;
-  std::vector<RoutineLine> row_code;           // of uniform values, ahead of the first walk
-  std::vector<RoutineWalk> walks;              // in order
+  std::vector<RoutineLine> row_code;  // of uniform values, ahead of the first walk
+  std::vector<RoutineWalk> walks;     // in order
+  /// Reductions end as partial results in f64, at the addresses of their locations; row code after them is
+  /// left out.
+  bool stores_wide = false;
   std::vector<RoutineWalk::Store> row_stores;  // uniform locations that are in memory at the end of a row
 };
 

@@ -5,6 +5,7 @@
 // nearly every kernel are. Others are gathered into tiles, which machine code runs through one by one.
 #include <algorithm>
 
+#include "engine/device/cpu/host/cpu_info.h"
 #include "engine/device/cpu/host/parallel.h"
 #include "engine/device/cpu/tiles/region_step.h"
 #include "engine/device/cpu/tiles/tile_routine.h"
@@ -15,6 +16,14 @@ namespace {
 
 /// Threads share an only row by parts of so many points.
 constexpr std::int64_t kShare = 64;
+
+constexpr std::int64_t kLine = 64;  // bytes of a line of the cache, and of the widest register
+
+/// Beside that of a TileRunner, which may be at work.
+Scratch& direct_scratch() {
+  thread_local Scratch scratch;
+  return scratch;
+}
 
 /// Elements from the place in a row to that in the next one; nothing where these are not equal, or a row's
 /// points do not follow each other.
@@ -54,7 +63,41 @@ void PreparedRegion::find_direct_operands() {
   is_direct_ = true;
 }
 
-RowFunction PreparedRegion::machine_code() const { return machine_code_of(*layout_.program, nanoseconds_); }
+RowFunction PreparedRegion::machine_code(CodeVersion version) const {
+  return machine_code_of(*layout_.program, nanoseconds_, version);
+}
+
+/// That of rows that are cut into parts, of which only reductions come.
+RowFunction PreparedRegion::machine_code_of_parts() const {
+  const TileProgram& program = *layout_.program;
+  const bool only_reduces = std::all_of(program.outputs.begin(), program.outputs.end(),
+                                        [](const TileProgram::Output& output) { return output.per_row; });
+  if (!is_direct_ || program.passes.size() > 1 || !only_reduces) return nullptr;
+  return machine_code(CodeVersion::part);
+}
+
+/// Whether results had better go past the caches: they would push out what is still to be read, and be pushed
+/// out before anybody reads them.
+bool PreparedRegion::may_stream(const RunContext& context) const {
+  const TileProgram& program = *layout_.program;
+  std::int64_t bytes = 0;
+  for (const DirectOperand& o : direct_operands_)
+    if (!o.by_row && o.step != 0) bytes += total_ * o.size;
+  if (mode_ != Mode::elementwise || bytes <= last_level_cache_bytes()) return false;
+  const auto address = [&](const DirectOperand& o) {
+    return context.buffers[static_cast<std::size_t>(o.buffer)] + o.offset * o.size;
+  };
+  return std::all_of(direct_operands_.begin(), direct_operands_.end(), [&](const DirectOperand& o) {
+    if (o.location < program.first_output()) return true;
+    const bool is_aligned = reinterpret_cast<std::uintptr_t>(address(o)) % kLine == 0 &&
+                            (total_ == layout_.row || o.step * o.size % kLine == 0);
+    // Lines that were read are in the cache, and stores past it would first have to drive them out.
+    return is_aligned && o.size == 4 &&
+           std::none_of(direct_operands_.begin(), direct_operands_.end(), [&](const DirectOperand& other) {
+             return other.location < program.first_output() && address(other) == address(o);
+           });
+  });
+}
 
 /// Whether it ran.
 bool PreparedRegion::run_direct(const RunContext& context) const {
@@ -65,7 +108,9 @@ bool PreparedRegion::run_direct(const RunContext& context) const {
   const int threads = threads_for(nanoseconds_, shares);
   // Tiles let threads share rows that are too few to go round.
   if (mode_ == Mode::elementwise && threads < threads_for(nanoseconds_, tiles_)) return false;
-  const RowFunction function = machine_code();
+  RowFunction function = nullptr;
+  if (may_stream(context)) function = machine_code(CodeVersion::streaming);
+  if (function == nullptr) function = machine_code();
   if (function == nullptr) return false;
   parallel_ranges(shares, threads, [&](std::int64_t begin, std::int64_t end) {
     if (begin == end) return;
@@ -77,14 +122,15 @@ bool PreparedRegion::run_direct(const RunContext& context) const {
 }
 
 void PreparedRegion::run_direct_rows(RowFunction function, const RunContext& context, std::int64_t first_row,
-                                     std::int64_t rows, std::int64_t first_point, std::int64_t points) const {
+                                     std::int64_t rows, std::int64_t first_point, std::int64_t points,
+                                     std::byte* wide) const {
   const TileProgram& program = *layout_.program;
   const std::size_t locations = program.locations();
   const std::size_t table_bytes = (2 * locations * sizeof(std::byte*) + 63) / 64 * 64;
   const std::size_t kept_bytes =
       (static_cast<std::size_t>(layout_.row) * program.element_bytes + 63) / 64 * 64 + 64;
   const auto kept = static_cast<std::size_t>(program.kept);
-  std::byte* memory = tile_scratch().get(table_bytes + kept * kept_bytes);
+  std::byte* memory = direct_scratch().get(table_bytes + kept * kept_bytes);
   auto** at = reinterpret_cast<std::byte**>(memory);
   auto* steps = reinterpret_cast<std::int64_t*>(at + locations);
   memory += table_bytes;
@@ -100,6 +146,11 @@ void PreparedRegion::run_direct_rows(RowFunction function, const RunContext& con
         const_cast<std::byte*>(reinterpret_cast<const std::byte*>(&bits));  // is read alone
   }
   for (std::size_t k = 0; k < kept; ++k, memory += kept_bytes) at[program.first_temporary() + k] = memory;
+  if (wide != nullptr)
+    for (const TileProgram::Reduction& reduction : program.reductions) {
+      at[reduction.out] = wide;
+      wide += kWideBytes;
+    }
   function(at, steps, rows, points);
 }
 

@@ -31,7 +31,8 @@ void PreparedRegion::run(const RunContext& context) const {
       if (!run_direct(context)) run_short_rows(context);
       return;
     case Mode::long_rows:
-      return run_long_rows(context);
+      if (parts_ > 1 || !run_direct(context)) run_long_rows(context);
+      return;
     case Mode::columns:
       return run_columns(context);
   }

@@ -57,15 +57,24 @@ class PreparedRegion {
 
   bool run_direct(const RunContext& context) const;
   void run_direct_rows(RowFunction function, const RunContext& context, std::int64_t first_row,
-                       std::int64_t rows, std::int64_t first_point, std::int64_t points) const;
-  RowFunction machine_code() const;
+                       std::int64_t rows, std::int64_t first_point, std::int64_t points,
+                       std::byte* wide = nullptr) const;
+  bool may_stream(const RunContext& context) const;
+  RowFunction machine_code(CodeVersion version = CodeVersion::plain) const;
+  RowFunction machine_code_of_parts() const;
   void run_elementwise(const RunContext& context) const;
   bool copies_onto_itself(const RunContext& context) const;
   void run_contiguous(const RunContext& context, std::int64_t begin, std::int64_t end) const;
   void run_short_rows(const RunContext& context) const;
   void run_long_rows(const RunContext& context) const;
   void run_split_rows(const RunContext& context, int threads) const;
-  void run_part(TileRunner& tiles, std::size_t pass, std::int64_t row, std::int64_t part,
+  /// Runs parts of rows: tile by tile, or whole where there is machine code.
+  struct PartRunner {
+    TileRunner& tiles;
+    const RunContext& context;
+    RowFunction machine;
+  };
+  void run_part(const PartRunner& runner, std::size_t pass, std::int64_t row, std::int64_t part,
                 std::byte* wide) const;
   void merge_parts(std::size_t pass, std::byte* wide, std::int64_t parts) const;
   void run_columns(const RunContext& context) const;

@@ -41,7 +41,7 @@ void PreparedRegion::run_short_rows(const RunContext& context) const {
 }
 
 /// One part of one pass over a row. `wide` receives what its reductions give for the part.
-void PreparedRegion::run_part(TileRunner& tiles, std::size_t pass, std::int64_t row, std::int64_t part,
+void PreparedRegion::run_part(const PartRunner& runner, std::size_t pass, std::int64_t row, std::int64_t part,
                               std::byte* wide) const {
   const TileProgram& program = *layout_.program;
   const TileProgram::Pass& p = program.passes[pass];
@@ -49,6 +49,9 @@ void PreparedRegion::run_part(TileRunner& tiles, std::size_t pass, std::int64_t 
     program.reductions[p.reductions.begin + r].ops->wide_identity(wide + r * kWideBytes, 1);
   const std::int64_t begin = part * part_;
   const std::int64_t end = std::min(reduced_, begin + part_);
+  if (runner.machine != nullptr)
+    return run_direct_rows(runner.machine, runner.context, row, 1, begin, end - begin, wide);
+  TileRunner& tiles = runner.tiles;
   tiles.seek(row * reduced_ + begin);
   for (std::int64_t at = begin; at < end; at += layout_.tile)
     tiles.run_pass(p, at, std::min(layout_.tile, end - at), wide);
@@ -69,19 +72,21 @@ void PreparedRegion::run_long_rows(const RunContext& context) const {
   // Rows of several parts are shared by the threads where there are too few to go round.
   const int threads = threads_for(nanoseconds_, outer_ * parts_);
   if (parts_ > 1 && threads > 1 && outer_ < 2 * threads) return run_split_rows(context, threads);
+  const RowFunction machine = machine_code_of_parts();
   const TileProgram& program = *layout_.program;
   parallel_ranges(outer_, threads_for(nanoseconds_, outer_), [&](std::int64_t begin, std::int64_t end) {
     if (begin == end) return;
     std::byte* wide = row_scratch().get(2 * (program.reductions.size() + 1) * kWideBytes);
     std::byte* next = wide + (program.reductions.size() + 1) * kWideBytes;
     TileRunner tiles(layout_, context, tile_scratch());
+    const PartRunner runner{tiles, context, machine};
     tiles.seek_rows(begin);
     for (std::int64_t row = begin; row < end; ++row) {
       tiles.start_rows(1);
       for (std::size_t p = 0; p < program.passes.size(); ++p) {
-        run_part(tiles, p, row, 0, wide);
+        run_part(runner, p, row, 0, wide);
         for (std::int64_t part = 1; part < parts_; ++part) {
-          run_part(tiles, p, row, part, next);
+          run_part(runner, p, row, part, next);
           const TileProgram::Range range = program.passes[p].reductions;
           for (std::uint32_t r = range.begin; r < range.end; ++r)
             program.reductions[r].ops->merge(wide + (r - range.begin) * kWideBytes,
@@ -97,6 +102,7 @@ void PreparedRegion::run_long_rows(const RunContext& context) const {
 /// Row by row and pass by pass, the threads share the parts. Every thread computes what is one a row for
 /// itself, from the results of the passes before.
 void PreparedRegion::run_split_rows(const RunContext& context, int threads) const {
+  const RowFunction machine = machine_code_of_parts();
   const TileProgram& program = *layout_.program;
   const auto reductions = static_cast<std::int64_t>(program.reductions.size());
   // Of each reduction its parts; a pass's reductions are side by side in every part.
@@ -118,7 +124,8 @@ void PreparedRegion::run_split_rows(const RunContext& context, int threads) cons
         TileRunner tiles(layout_, context, tile_scratch());
         start(tiles, p);
         for (std::int64_t part = begin; part < end; ++part)
-          run_part(tiles, p, row, part, results_of(pass) + part * reductions_of(pass) * kWideBytes);
+          run_part({tiles, context, machine}, p, row, part,
+                   results_of(pass) + part * reductions_of(pass) * kWideBytes);
       });
       merge_parts(p, results_of(pass), parts_);
     }

@@ -25,8 +25,9 @@ std::vector<RoutineLine> lines_of(const TileProgram& program, TileProgram::Range
 
 }  // namespace
 
-RowRoutine routine_of(const TileProgram& program) {
+RowRoutine routine_of(const TileProgram& program, bool of_part) {
   RowRoutine routine;
+  routine.stores_wide = of_part;
   routine.uniform = uniform_locations(program);
   routine.row_code = lines_of(program, program.first_row_code);
   const std::size_t first_kept = program.first_temporary();
@@ -52,13 +53,13 @@ RowRoutine routine_of(const TileProgram& program) {
     if (program.reduce != nullptr && walk.reductions.empty()) store(program.result);
   }
   for (const TileProgram::Output& output : program.outputs)
-    if (output.per_row) routine.row_stores.push_back({output.location, output.type});
+    if (output.per_row && !of_part) routine.row_stores.push_back({output.location, output.type});
   return routine;
 }
 
-RowFunction machine_code_of(const TileProgram& program, double nanoseconds, bool streams) {
+RowFunction machine_code_of(const TileProgram& program, double nanoseconds, CodeVersion version) {
   return program.machine->find(
-      nanoseconds, [&] { return routine_of(program); }, streams);
+      nanoseconds, [&] { return routine_of(program, version == CodeVersion::part); }, version);
 }
 
 }  // namespace caldera::cpu
