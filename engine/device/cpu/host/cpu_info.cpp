@@ -47,7 +47,7 @@ DeviceInfo describe_cpu() {
 }
 
 std::int64_t last_level_cache_bytes() {
-  static const std::int64_t found = [] {
+  static const std::int64_t kFound = [] {
     std::int64_t kilobytes = 0;  // of each cache that a core reaches: "32768K"
     for (int index = 0; index < 5; ++index) {
       std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + "/size");
@@ -56,7 +56,7 @@ std::int64_t last_level_cache_bytes() {
     }
     return (kilobytes > 0 ? kilobytes : std::int64_t{32} << 10) << 10;
   }();
-  return found;
+  return kFound;
 }
 
 }  // namespace caldera::cpu
