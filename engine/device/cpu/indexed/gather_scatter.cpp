@@ -13,6 +13,11 @@
 namespace caldera::cpu {
 namespace {
 
+/// Rows of a gather that are asked for ahead, and as many of their lines as memory gives meanwhile: no
+/// processor looks ahead from one row to the next.
+constexpr std::int64_t kRowsAhead = 2;
+constexpr std::int64_t kMostLinesAhead = 32;
+constexpr std::int64_t kLine = 64;
 constexpr std::int64_t kRowPerThread = 64;  // elements of a row that are worth a thread of their own
 
 template <class T>
@@ -152,7 +157,16 @@ void PreparedIndexed::run_line(const Row& row, const Line<typename Row::Element>
   const auto* from = line.from + line.element[0];
   auto* to = line.to + line.element[2];
   const auto extent = static_cast<std::uint64_t>(axis_extent_);
+  const std::int64_t lines = std::min(kMostLinesAhead, width * std::int64_t{sizeof(*from)} / kLine);
+  const bool looks_ahead = !scatter_ && row_strides_[0] == 1 && lines > 1;
   for (std::int64_t p = 0; p < line.points; ++p) {
+    if (looks_ahead && p + kRowsAhead < line.points) {
+      const auto next = static_cast<std::uint64_t>(indices[(p + kRowsAhead) * line.steps[1]]);
+      const auto* ahead = reinterpret_cast<const std::byte*>(
+          from + (p + kRowsAhead) * line.steps[0] +
+          static_cast<std::int64_t>(next < extent ? next : 0) * axis_stride_);
+      for (std::int64_t at = 0; at < lines; ++at) __builtin_prefetch(ahead + at * kLine);
+    }
     const auto index = static_cast<std::int64_t>(indices[p * line.steps[1]]);
     const bool inside = static_cast<std::uint64_t>(index) < extent;
     const std::int64_t along = inside ? index * axis_stride_ : 0;

@@ -31,36 +31,6 @@ std::int64_t short_rows(const Access& access, const Cursor& cursor, std::int64_t
   return rows > 1 ? rows : 0;
 }
 
-/// Copies rows of kBytes.
-template <std::size_t kBytes>
-void copy_rows_of(std::byte* to, std::int64_t to_row, const std::byte* from, std::int64_t from_row,
-                  std::int64_t rows) {
-  for (std::int64_t i = 0; i < rows; ++i) std::memcpy(to + i * to_row, from + i * from_row, kBytes);
-}
-
-/// Strides and sizes in bytes.
-void copy_rows(std::byte* to, std::int64_t to_row, const std::byte* from, std::int64_t from_row,
-               std::int64_t rows, std::int64_t bytes, bool past_caches) {
-  const bool is_aligned = reinterpret_cast<std::uintptr_t>(to) % 64 == 0 && to_row % 64 == 0;
-  if (past_caches && is_aligned && bytes % 64 == 0)
-    return copy_lines(to, to_row, from, from_row, rows, bytes);
-  switch (bytes) {
-    case 16:
-      return copy_rows_of<16>(to, to_row, from, from_row, rows);
-    case 32:
-      return copy_rows_of<32>(to, to_row, from, from_row, rows);
-    case 64:
-      return copy_rows_of<64>(to, to_row, from, from_row, rows);
-    case 128:
-      return copy_rows_of<128>(to, to_row, from, from_row, rows);
-    case 256:
-      return copy_rows_of<256>(to, to_row, from, from_row, rows);
-    default:
-      for (std::int64_t i = 0; i < rows; ++i)
-        std::memcpy(to + i * to_row, from + i * from_row, static_cast<std::size_t>(bytes));
-  }
-}
-
 /// to[i * to_row + j] = from[j * from_row + i] for i in [0, rows), j in [0, columns).
 template <class T>
 void transpose(T* to, std::int64_t to_row, const T* from, std::int64_t from_row, std::int64_t rows,
@@ -89,8 +59,8 @@ void gather_typed(const Access& access, Cursor& cursor, const std::byte* base, s
       const std::int64_t columns = access.inner_dim();
       constexpr auto kSize = static_cast<std::int64_t>(sizeof(T));
       const std::int64_t apart = access.strides[static_cast<std::size_t>(access.rank - 2)];
-      copy_rows(reinterpret_cast<std::byte*>(to), columns * kSize, reinterpret_cast<const std::byte*>(p),
-                apart * kSize, rows, columns * kSize, false);
+      copy_rows({reinterpret_cast<const std::byte*>(p), apart * kSize, reinterpret_cast<std::byte*>(to),
+                 columns * kSize, rows, columns * kSize});
       to += rows * columns;
       n -= rows * columns;
       cursor.step_rows(access, rows);
@@ -129,8 +99,8 @@ void scatter_typed(const Access& access, Cursor& cursor, std::byte* base, const 
       const std::int64_t columns = access.inner_dim();
       constexpr auto kSize = static_cast<std::int64_t>(sizeof(T));
       const std::int64_t apart = access.strides[static_cast<std::size_t>(access.rank - 2)];
-      copy_rows(reinterpret_cast<std::byte*>(p), apart * kSize, reinterpret_cast<const std::byte*>(from),
-                columns * kSize, rows, columns * kSize, access.past_caches);
+      copy_rows({reinterpret_cast<const std::byte*>(from), columns * kSize, reinterpret_cast<std::byte*>(p),
+                 apart * kSize, rows, columns * kSize, access.past_caches});
       from += rows * columns;
       n -= rows * columns;
       cursor.step_rows(access, rows);

@@ -1,6 +1,7 @@
 #include "engine/device/cpu/tiles/turned_copy.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "engine/device/cpu/host/parallel.h"
 
@@ -69,15 +70,42 @@ void turn_bytes(const std::byte* from, std::int64_t from_row, std::byte* to, std
   }
 }
 
-void copy_lines_of(std::byte* to, std::int64_t to_row, const std::byte* from, std::int64_t from_row,
-                   std::int64_t rows, std::int64_t bytes) {
+/// kStreams: whole lines, past the caches. The last vector of a row may reach back over what is copied.
+template <bool kStreams>
+void copy_vectors(const CopiedRows& copied) {
   const hn::CappedTag<std::uint8_t, 64> d;
-  for (std::int64_t i = 0; i < rows; ++i) {
-    const auto* source = reinterpret_cast<const std::uint8_t*>(from + i * from_row);
-    auto* line = reinterpret_cast<std::uint8_t*>(to + i * to_row);
-    for (std::int64_t at = 0; at < bytes; at += static_cast<std::int64_t>(hn::Lanes(d)))
-      hn::Stream(hn::LoadU(d, source + at), d, line + at);
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const std::int64_t last = copied.bytes - lanes;
+  for (std::int64_t i = 0; i < copied.rows; ++i) {
+    const auto* from = reinterpret_cast<const std::uint8_t*>(copied.from + i * copied.from_row);
+    auto* to = reinterpret_cast<std::uint8_t*>(copied.to + i * copied.to_row);
+    for (std::int64_t at = 0; at <= last; at += lanes) {
+      if constexpr (kStreams)
+        hn::Stream(hn::LoadU(d, from + at), d, to + at);
+      else
+        hn::StoreU(hn::LoadU(d, from + at), d, to + at);
+    }
+    if (!kStreams && copied.bytes % lanes != 0) hn::StoreU(hn::LoadU(d, from + last), d, to + last);
   }
+}
+
+template <std::size_t kBytes>
+void copy_short(const CopiedRows& copied) {
+  for (std::int64_t i = 0; i < copied.rows; ++i)
+    std::memcpy(copied.to + i * copied.to_row, copied.from + i * copied.from_row, kBytes);
+}
+
+void copy_rows_of(const CopiedRows& copied) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(hn::CappedTag<std::uint8_t, 64>()));
+  const bool in_lines = reinterpret_cast<std::uintptr_t>(copied.to) % 64 == 0 && copied.to_row % 64 == 0 &&
+                        copied.bytes % 64 == 0;
+  if (copied.past_caches && in_lines) return copy_vectors<true>(copied);
+  if (copied.bytes >= lanes) return copy_vectors<false>(copied);
+  if (copied.bytes == 16) return copy_short<16>(copied);
+  if (copied.bytes == 32) return copy_short<32>(copied);
+  for (std::int64_t i = 0; i < copied.rows; ++i)
+    std::memcpy(copied.to + i * copied.to_row, copied.from + i * copied.from_row,
+                static_cast<std::size_t>(copied.bytes));
 }
 
 }  // namespace
@@ -88,7 +116,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace caldera::cpu {
 HWY_EXPORT(turn_bytes);
-HWY_EXPORT(copy_lines_of);
+HWY_EXPORT(copy_rows_of);
 namespace {
 
 constexpr std::int64_t kSide = 16;
@@ -105,10 +133,7 @@ void turn_block(const std::byte* from, std::int64_t from_row, std::byte* to, std
   HWY_DYNAMIC_DISPATCH(turn_bytes)(from, from_row, to, to_row, rows, columns, size, false);
 }
 
-void copy_lines(std::byte* to, std::int64_t to_row, const std::byte* from, std::int64_t from_row,
-                std::int64_t rows, std::int64_t bytes) {
-  HWY_DYNAMIC_DISPATCH(copy_lines_of)(to, to_row, from, from_row, rows, bytes);
-}
+void copy_rows(const CopiedRows& copied) { HWY_DYNAMIC_DISPATCH(copy_rows_of)(copied); }
 
 std::optional<TurnedCopy> TurnedCopy::of(std::span<const std::int64_t> dims,
                                          std::span<const std::int64_t> from_strides,

@@ -15,9 +15,18 @@ namespace caldera::cpu {
 void turn_block(const std::byte* from, std::int64_t from_row, std::byte* to, std::int64_t to_row,
                 std::int64_t rows, std::int64_t columns, std::size_t size);
 
-/// Copies rows of whole lines of 64 bytes past the caches; hwy::FlushStream() ends that. Strides in bytes.
-void copy_lines(std::byte* to, std::int64_t to_row, const std::byte* from, std::int64_t from_row,
-                std::int64_t rows, std::int64_t bytes);
+/// Rows of `bytes` that are copied, with strides in bytes.
+struct CopiedRows {
+  const std::byte* from = nullptr;
+  std::int64_t from_row = 0;
+  std::byte* to = nullptr;
+  std::int64_t to_row = 0;
+  std::int64_t rows = 0, bytes = 0;
+  /// Asks for a way past the caches, which rows of whole lines of 64 bytes take; hwy::FlushStream() ends
+  /// that.
+  bool past_caches = false;
+};
+void copy_rows(const CopiedRows& copied);
 
 /// Copies squares whose sides are a cache line, so that lines are read and written whole, and past the caches
 /// where the result is larger than they are.
