@@ -37,7 +37,7 @@ struct Place {
   double share;
 };
 
-Place place_of(double q, std::int64_t n, QuantileMode mode) {
+Place place_between(double q, std::int64_t n, QuantileMode mode) {
   const double exact = q * static_cast<double>(n - 1);
   const auto below = static_cast<std::int64_t>(std::floor(exact));
   const std::int64_t above = std::min(below + 1, n - 1);
@@ -70,7 +70,7 @@ LazyTensor quantiles(const Rows& rows, std::span<const double> q, QuantileMode m
   std::vector<Place> places;
   std::int64_t first = rows.length() - 1, last = 0;
   for (const double share : q) {
-    places.push_back(place_of(share, rows.length(), mode));
+    places.push_back(place_between(share, rows.length(), mode));
     first = std::min(first, places.back().below);
     last = std::max(last, places.back().share == 0 ? places.back().below : places.back().above);
   }
