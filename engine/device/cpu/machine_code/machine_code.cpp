@@ -52,8 +52,8 @@ MachineCode::MachineCode() : targets_(hwy::SupportedTargets()) {
 }
 
 MachineCode::~MachineCode() {
+  byte_count -= bytes();
   for (Version& version : versions_) {
-    byte_count -= version.bytes;
     if (RowFunction function = version.function.load()) release_rows(function);
   }
 }
@@ -77,7 +77,7 @@ void MachineCode::compile(Version& version, const RowRoutine& routine, bool stre
   }
   ++compiled_count;
   byte_count += made.bytes;
-  version.bytes = made.bytes;
+  bytes_ += made.bytes;
   version.function.store(made.function, std::memory_order_release);
 }
 

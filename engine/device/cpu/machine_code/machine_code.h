@@ -50,6 +50,9 @@ class MachineCode {
   MachineCode(const MachineCode&) = delete;
   MachineCode& operator=(const MachineCode&) = delete;
 
+  /// Counts the code that there is by now.
+  std::size_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+
   /// The function, if there is one by now. `nanoseconds`: what interpreting takes this time; once enough of
   /// it has come together, `describe` is called for the program.
   template <class Describe>
@@ -73,13 +76,13 @@ class MachineCode {
   struct Version {
     std::atomic<RowFunction> function{nullptr};
     std::atomic<bool> is_refused{false};
-    std::size_t bytes = 0;
   };
   bool is_due(MachineCodeUse use, double nanoseconds);
   void compile(Version& version, const RowRoutine& routine, bool streams);
 
   std::int64_t targets_;  // Highway's
   std::atomic<std::int64_t> heat_{0};
+  std::atomic<std::size_t> bytes_{0};
   std::mutex mutex_;
   Version versions_[3];
 };

@@ -30,7 +30,7 @@ std::size_t heap_bytes(const Kernel& kernel) {
 std::size_t heap_bytes(const TileProgram& p) {
   std::size_t bytes = size_of_list(p.code) + size_of_list(p.reductions) + size_of_list(p.passes) +
                       size_of_list(p.outputs) + size_of_list(p.inputs) + size_of_list(p.scalars) +
-                      size_of_list(p.indices) + p.expanded_scalars.size() / 8;
+                      size_of_list(p.indices) + p.expanded_scalars.size() / 8 + p.machine->bytes();
   for (const auto* list : {&p.row_inputs, &p.row_indices, &p.point_inputs, &p.point_indices})
     bytes += size_of_list(*list);
   for (const TileProgram::Pass& pass : p.passes)
