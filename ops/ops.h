@@ -98,4 +98,5 @@
 #include "ops/special/bessel.h"
 #include "ops/special/entropy.h"
 #include "ops/special/normal_functions.h"
+#include "ops/special/incomplete_gamma.h"
 #include "ops/special/zeta.h"

@@ -83,6 +83,13 @@ namespace caldera {
   F(atan2, "atan2", 2, false, floating, other) \
   /* the magnitude of the first, the sign of the second, zeros and NaN included */ \
   F(copysign, "copysign", 2, false, floating, other) \
+  /* what incomplete gamma functions are made of, of (a, x), both above 0; NaN elsewhere: */ \
+  /* (x / a)^a exp(a - x) */ \
+  F(gamma_weight, "gamma_weight", 2, false, floating, other) \
+  /* 1 + x / (a + 1) (1 + x / (a + 2) (1 + ...)), for x <= max(a, 1) */ \
+  F(gamma_series, "gamma_series", 2, false, floating, other) \
+  /* 1 / (x + 1 - a - (1 - a) / (x + 3 - a - 2 (2 - a) / (x + 5 - a - ...))), for x >= max(a, 1) */ \
+  F(gamma_fraction, "gamma_fraction", 2, false, floating, other) \
   F(bit_and, "bit_and", 2, false, integral, other) \
   F(bit_or, "bit_or", 2, false, integral, other) \
   F(bit_xor, "bit_xor", 2, false, integral, other) \

@@ -7,13 +7,17 @@
 #include "ops/core/comparison.h"
 #include "ops/core/creation.h"
 #include "ops/core/gather_scatter.h"
+#include "ops/core/selection.h"
 #include "ops/core/slicing.h"
 #include "ops/core/sum.h"
 #include "ops/core/views.h"
 #include "ops/index/masks.h"
 #include "ops/index/scatter.h"
+#include "ops/index/take_put.h"
 #include "ops/reduce/cumulative.h"
+#include "ops/reduce/statistics.h"
 #include "ops/shape/joining.h"
+#include "ops/shape/manipulation.h"
 #include "ops/sort/sorting.h"
 
 namespace caldera {
@@ -58,6 +62,73 @@ struct Runs {
   }
 };
 
+/// Dense ranks of the elements of each row, (rows, n): 0 for the least; NaN is above all, each for itself.
+LazyTensor ranks_of(const LazyTensor& rows) {
+  const std::int64_t n = rows.shape(1);
+  const LazyTensor order = argsort(rows), sorted = take_along_axis(rows, order, 1);
+  const LazyTensor first = zeros(Shape{rows.shape(0), 1}, DType::i32, rows.device());
+  const LazyTensor changes = not_equal(slice(sorted, 1, 1, n), slice(sorted, 1, 0, n - 1));
+  const LazyTensor ranks = cumsum(concatenate({first, astype(changes, DType::i32)}, 1), 1);
+  return put_along_axis(zeros_like(ranks), order, ranks, 1);
+}
+
+/// Slices along an axis, in an order in which equal ones are neighbours.
+struct SliceRuns {
+  const char* op;
+  LazyTensor x, first, order;  // order: undefined where it is that of x
+  int axis;
+  std::int64_t count;  // of slices
+
+  SliceRuns(const char* of_op, const LazyTensor& of_x, int given, bool sorted)
+      : op(of_op), x(of_x), axis(of_x.shape().normalize_axis(given, of_op)), count(of_x.shape(axis)) {
+    std::int64_t elements = 1;
+    for (int i = 0; i < x.rank(); ++i) elements *= i == axis ? 1 : x.shape(i);
+    if (elements == 0)
+      throw ShapeError(
+          fmt::format("{}: the slices of {} along axis {} are empty", op, x.shape().to_string(), axis));
+    if (count == 0) {
+      first = zeros(Shape{0}, DType::boolean, x.device());
+      return;
+    }
+    // (elements of a slice, slices).
+    LazyTensor rows = transpose(reshape(moveaxis(stop_gradient(x), axis, 0), Shape{count, elements}));
+    if (sorted) {
+      rows = ranks_of(rows);
+      // Two ranks make one number, by halves until one is left.
+      const DType type = count <= 46340 ? DType::i32 : DType::i64;  // whose square each type holds
+      while (rows.shape(0) > 1) {
+        const std::int64_t pairs = (rows.shape(0) + 1) / 2;
+        if (rows.shape(0) % 2 != 0) rows = pad(rows, {0, 0}, {1, 0}, 0);
+        rows = astype(reshape(rows, Shape{pairs, 2, count}), type);
+        rows = ranks_of(squeeze(slice(rows, 1, 0, 1), 1) * count + squeeze(slice(rows, 1, 1, 2), 1));
+      }
+      order = argsort(reshape(rows, Shape{count}));
+      rows = take(rows, order, 1);
+    }
+    const LazyTensor changes = any(not_equal(slice(rows, 1, 1, count), slice(rows, 1, 0, count - 1)), 0);
+    first = concatenate({ones(Shape{1}, DType::boolean, x.device()), changes});
+  }
+
+  LazyTensor size() const { return sum(astype(first, DType::i32)); }
+
+  UniqueResult shown(std::int64_t wanted, FillValue fill) const {
+    if (wanted < 0) throw ValueError(fmt::format("{}: a size of {}", op, wanted));
+    UniqueResult out;
+    out.size = size();
+    const LazyTensor starts = nonzero(first, wanted + 1, count)[0], begins = slice(starts, 0, 0, wanted);
+    out.counts = slice(starts, 0, 1, wanted + 1) - begins;
+    Shape shape(Dims::filled(x.rank(), 1));
+    shape[axis] = wanted;
+    const LazyTensor is_there = reshape(begins < count, shape);
+    const LazyTensor values = take(x, order.defined() ? take(order, begins) : begins, axis);
+    out.values = where(is_there, values, full_like(values, fill));
+    const LazyTensor rank =
+        count == 0 ? zeros(Shape{0}, DType::i32, x.device()) : cumsum(astype(first, DType::i32)) - 1;
+    out.inverse = order.defined() ? scatter(zeros_like(rank), order, rank) : rank;
+    return out;
+  }
+};
+
 }  // namespace
 
 UniqueResult unique(const LazyTensor& x) {
@@ -74,6 +145,22 @@ UniqueResult unique_consecutive(const LazyTensor& x) {
 }
 UniqueResult unique_consecutive(const LazyTensor& x, std::int64_t size, FillValue fill) {
   return Runs("unique_consecutive", x, false).shown(size, fill);
+}
+
+UniqueResult unique_along(const LazyTensor& x, int axis) {
+  const SliceRuns runs("unique_along", x, axis, true);
+  return runs.shown(runs.size().item<std::int64_t>(), 0);
+}
+UniqueResult unique_along(const LazyTensor& x, int axis, std::int64_t size, FillValue fill) {
+  return SliceRuns("unique_along", x, axis, true).shown(size, fill);
+}
+
+UniqueResult unique_consecutive_along(const LazyTensor& x, int axis) {
+  const SliceRuns runs("unique_consecutive_along", x, axis, false);
+  return runs.shown(runs.size().item<std::int64_t>(), 0);
+}
+UniqueResult unique_consecutive_along(const LazyTensor& x, int axis, std::int64_t size, FillValue fill) {
+  return SliceRuns("unique_consecutive_along", x, axis, false).shown(size, fill);
 }
 
 }  // namespace caldera

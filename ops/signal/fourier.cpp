@@ -207,6 +207,24 @@ LazyTensor irfft(const ComplexTensor& x, Length n, int axis, FourierNorm norm) {
   return real_of_half("irfft", x, n, axis, norm);
 }
 
+namespace {
+
+/// The norm that scales the other direction by as much.
+FourierNorm opposite(FourierNorm norm) {
+  if (norm == FourierNorm::ortho) return norm;
+  return norm == FourierNorm::forward ? FourierNorm::backward : FourierNorm::forward;
+}
+
+}  // namespace
+
+LazyTensor hfft(const ComplexTensor& x, Length n, int axis, FourierNorm norm) {
+  ops::check_domain("hfft", ScalarDomain::floating, x.dtype());
+  return real_of_half("hfft", conj(x), n, axis, opposite(norm));
+}
+ComplexTensor ihfft(const LazyTensor& x, Length n, int axis, FourierNorm norm) {
+  return conj(half_of_real("ihfft", x, n, axis, opposite(norm)));
+}
+
 ComplexTensor fftn(const ComplexTensor& x, const FourierSizes& s, const Axes& axes, FourierNorm norm) {
   return complex_lines("fftn", x, s, axes, kForward, norm);
 }

@@ -37,6 +37,14 @@ ComplexTensor rfft(const LazyTensor& x, std::optional<std::int64_t> n = {}, int 
 LazyTensor irfft(const ComplexTensor& x, std::optional<std::int64_t> n = {}, int axis = -1,
                  FourierNorm norm = FourierNorm::backward);
 
+/// fft() of the n numbers (by default 2 (extent - 1)) of which the first n / 2 + 1 are given, and the others
+/// are their conjugates in reverse order: n real numbers.
+LazyTensor hfft(const ComplexTensor& x, std::optional<std::int64_t> n = {}, int axis = -1,
+                FourierNorm norm = FourierNorm::backward);
+/// Undoes hfft(): the first n / 2 + 1 elements of ifft() of real numbers.
+ComplexTensor ihfft(const LazyTensor& x, std::optional<std::int64_t> n = {}, int axis = -1,
+                    FourierNorm norm = FourierNorm::backward);
+
 using FourierSizes = std::vector<std::int64_t>;
 
 /// Transforms along several axes: by default the last ones, as many as there are lengths, or all. Those of

@@ -264,6 +264,21 @@ def unique(function):
     return call
 
 
+def unique_along(function):
+    def call(x, a):
+        t, axis, size = x[0], a["axis"], a["size"]
+        values, inverse, counts = function(t.detach(), return_inverse=True, return_counts=True, dim=axis)
+        found = counts.numel()
+        at = torch.tensor([(inverse == k).nonzero()[0, 0].item() for k in range(found)], dtype=torch.long)
+        kept = min(found, size)
+        shape = list(t.shape)
+        shape[axis] = size - kept
+        values = torch.cat([t.index_select(axis, at[:kept]), torch.full(shape, a.get("fill", 0), dtype=t.dtype)], axis)
+        counts = torch.cat([counts, torch.zeros(size - kept, dtype=torch.long)])[:size]
+        return [values, inverse.to(t.dtype), counts.to(t.dtype)]
+    return call
+
+
 def bincount(x, a):
     inside = x[0] < a["length"]
     return torch.zeros(a["length"], dtype=x[1].dtype).index_add(0, x[0][inside].long(), x[1][inside])
@@ -778,7 +793,7 @@ def from_polar(x, a):
 
 def fourier(name, single=True):
     def call(x, a):
-        is_real = name.startswith("rfft") or a.get("real")
+        is_real = name.startswith(("rfft", "ihfft")) or a.get("real")
         t = x[0] if is_real else complex_of(x[0])
         if t.numel() == 0:
             return None
@@ -1412,7 +1427,7 @@ OPERATIONS = {
     "conj": lambda x, a: torch.stack([x[0][..., 0], -x[0][..., 1]], -1),
     "angle": lambda x, a: torch.angle(complex_of(x[0])) if x[0].dtype in (torch.float32, torch.float64) else None,
     "from_polar": from_polar,
-    **{n: fourier(n) for n in "fft ifft rfft irfft".split()},
+    **{n: fourier(n) for n in "fft ifft rfft irfft hfft ihfft".split()},
     **{n: fourier(n, False) for n in "fftn ifftn rfftn irfftn fft2 ifft2 rfft2 irfft2".split()},
     **{n: lambda x, a, n=n: getattr(torch.fft, n)(a["n"], a.get("d", 1.0), dtype=torch.float64).to(
         TYPES[a["dtype"]["dtype"]]) for n in ("fftfreq", "rfftfreq")},
@@ -1427,6 +1442,8 @@ OPERATIONS = {
     "masked_scatter": masked_scatter,
     "unique": unique(torch.unique),
     "unique_consecutive": unique(torch.unique_consecutive),
+    "unique_along": unique_along(torch.unique),
+    "unique_consecutive_along": unique_along(torch.unique_consecutive),
     "bincount": bincount,
     "histc": lambda x, a: torch.histc(x[0].detach(), a["bins"], a["low"], a["high"]) if x[0].numel() else None,
     "histogram": histogram,
@@ -1501,6 +1518,8 @@ OPERATIONS = {
     # special
     **{n: floating(getattr(torch.special, n)) for n in "i0 i0e i1 i1e erfcx ndtr log_ndtr ndtri entr".split()},
     "xlog1py": xlog1py,
+    "igamma": lambda x, a: torch.special.gammainc(torch.full_like(real(x[0]), a.get("a", 1.0)), real(x[0])),
+    "igammac": lambda x, a: torch.special.gammaincc(torch.full_like(real(x[0]), a.get("a", 1.0)), real(x[0])),
     "zeta": zeta,
     "polygamma": polygamma,
     "multigammaln": multigammaln,

@@ -8,6 +8,7 @@ constexpr const char* kCpuFunction = "2 ulp: the polynomials of the CPU device";
 constexpr const char* kGpuExp = "Vulkan, precision of exp (3 + 2 |x| ulp) and log (3 ulp, 2^-21 near 1)";
 constexpr const char* kGpuSin = "sin, cos and pow in software, from Vulkan's mul, div, exp and log";
 constexpr const char* kGpuDivision = "Vulkan, precision of division (2.5 ulp), sqrt and rsqrt (2 ulp)";
+constexpr const char* kGammaTerms = "sums of tens of terms, and an exponential of up to 600";
 constexpr const char* kStored = "as computed in f32, and one unit of the 16-bit type";
 constexpr const char* kWide = "software functions of f64 on GPUs";
 
@@ -26,6 +27,11 @@ Allowed scalar_allowed(ScalarOp op, DType type, Device device) {
     case ScalarOp::pow:
       if (!gpu) return {{2.2 * ulp, 0}, kCpuFunction};
       return type == DType::f64 ? wide : Allowed{{1e-4, 1e-4}, kGpuSin};
+    case ScalarOp::gamma_weight:
+    case ScalarOp::gamma_series:
+    case ScalarOp::gamma_fraction:
+      if (!gpu) return {{type == DType::f64 ? 2e-14 : 2.2 * ulp, 0}, kGammaTerms};
+      return type == DType::f64 ? wide : Allowed{{1e-5, 1e-30}, kGammaTerms};
     case ScalarOp::rsqrt:
       if (!gpu) return {{2 * ulp, 0}, kCpuFunction};
       return type == DType::f64 ? wide : Allowed{{1e-6, 0}, kGpuDivision};
@@ -52,6 +58,9 @@ Allowed stored_as(DType memory, const Allowed& computed) {
 
 Range checked_range(ScalarOp op) {
   switch (op) {
+    case ScalarOp::gamma_weight:
+    case ScalarOp::gamma_series:
+    case ScalarOp::gamma_fraction:
     case ScalarOp::log:
     case ScalarOp::log2:
     case ScalarOp::log10:

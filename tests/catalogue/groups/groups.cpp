@@ -37,6 +37,31 @@ std::vector<Sample> unique_samples(const Operation& operation) {
   return out;
 }
 
+template <UniqueResult (*F)(const LazyTensor&, int, std::int64_t, FillValue)>
+Results call_unique_along(Tensors x, const Arguments& a) {
+  const UniqueResult found =
+      F(x[0], static_cast<int>(a.axis("axis", 0)), a.integer("size", 1), a.integer("fill", 0));
+  return {found.values, astype(found.inverse, x[0].dtype()), astype(found.counts, x[0].dtype())};
+}
+
+std::vector<Sample> unique_along_samples(const Operation& operation) {
+  const Range range = operation.ranges[0];
+  const auto sized = [&](const Shape& shape, std::int64_t axis, std::int64_t size) {
+    return Sample{{{shape, range}}, {{"axis", axis}, {"size", size}}};
+  };
+  std::vector<Sample> out{sized({5, 3}, 0, 5), sized({2, 6}, 1, 4), sized({2, 4, 2}, -2, 3),
+                          sized({1, 4}, 0, 1), sized({7}, 0, 7),    sized({6, 1}, 0, 0)};
+  out.push_back(sized({3, 2}, 0, 5));
+  out.back().arguments.set("fill", std::int64_t{1});
+  return out;
+}
+
+std::vector<ErrorSample> unique_along_errors(const Operation&) {
+  return {{Refusal::value, {{{3, 2}}}, {{"axis", std::int64_t{0}}, {"size", std::int64_t{-1}}}, "-1"},
+          {Refusal::shape, {{{3, 2}}}, {{"axis", std::int64_t{2}}, {"size", std::int64_t{1}}}, "(3, 2)"},
+          {Refusal::shape, {{{3, 0}}}, {{"axis", std::int64_t{0}}, {"size", std::int64_t{1}}}, "empty"}};
+}
+
 std::vector<ErrorSample> unique_errors(const Operation&) {
   return {{Refusal::value, {{{3}}}, {{"size", std::int64_t{-1}}}, "-1"}};
 }
@@ -161,6 +186,8 @@ std::vector<ErrorSample> scatter_reduce_errors(const Operation&) {
           {Refusal::shape, {{{3, 2}}, indices({2, 1}, {0, 1}), {{2, 3}}}, {}, "(2, 3)"}};
 }
 
+/// Of integers these are -1, 0 and 1, so that slices are equal.
+constexpr Range kFewValues{-0.375, 0.375};
 constexpr EntriesOf entry{"scatter", kNumeric}, anything{"scatter", kAnyType}, floats{"scatter", kFloating};
 
 }  // namespace
@@ -176,6 +203,15 @@ std::span<const Operation> group_operations() {
       anything("unique_consecutive", "unique_consecutive(x, size, fill=0)",
                "As unique, of runs of equal neighbours in row-major order.",
                call_unique<caldera::unique_consecutive>, unique_samples, unique_errors, Range{-0.375, 0.375}),
+      anything(
+          "unique_along", "unique_along(x, axis, size, fill=0)",
+          "The different slices along an axis, ascending by their first elements, then by the next; which "
+          "of them each slice is; how often each is there.",
+          call_unique_along<caldera::unique_along>, unique_along_samples, unique_along_errors),
+      anything("unique_consecutive_along", "unique_consecutive_along(x, axis, size, fill=0)",
+               "As unique_along, of runs of equal neighbours along the axis.",
+               call_unique_along<caldera::unique_consecutive_along>, unique_along_samples,
+               unique_along_errors, kFewValues),
       entry("bincount", "bincount(x, weights, {minlength=0, length})",
             "How often each of 0, 1, ... is an element, or the sums of their weights. Without a length it is "
             "computed first.",

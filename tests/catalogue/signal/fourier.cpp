@@ -47,6 +47,13 @@ Results call_irfft(Tensors x, const Arguments& a) {
   return {irfft(complex_of(x[0]), length_of(a), a.axis("axis", -1), norm_of(a))};
 }
 
+Results call_hfft(Tensors x, const Arguments& a) {
+  return {hfft(complex_of(x[0]), length_of(a), a.axis("axis", -1), norm_of(a))};
+}
+Results call_ihfft(Tensors x, const Arguments& a) {
+  return {view_as_real(ihfft(x[0], length_of(a), a.axis("axis", -1), norm_of(a)))};
+}
+
 using ComplexLines = ComplexTensor (*)(const ComplexTensor&, const FourierSizes&, const Axes&, FourierNorm);
 using RealLines = ComplexTensor (*)(const LazyTensor&, const FourierSizes&, const Axes&, FourierNorm);
 using LinesToReal = LazyTensor (*)(const ComplexTensor&, const FourierSizes&, const Axes&, FourierNorm);
@@ -101,7 +108,7 @@ std::vector<Sample> real_line_samples(const Operation&) { return line_samples(fa
 std::vector<Sample> half_line_samples(const Operation&) { return line_samples(true, true); }
 
 std::vector<ErrorSample> line_errors(const Operation& operation) {
-  const bool is_complex = operation.name != "rfft";
+  const bool is_complex = operation.name != "rfft" && operation.name != "ihfft";
   return {{Refusal::shape, {operand_of({2, 3}, is_complex)}, {{"axis", std::int64_t{2}}}, "(2, 3)"},
           {Refusal::value, {operand_of({2, 3}, is_complex)}, {{"n", std::int64_t{0}}}, "length of 0"},
           {Refusal::value, {operand_of({2, 0}, is_complex)}, {}, "a length of"}};
@@ -190,6 +197,13 @@ std::span<const Operation> fourier_operations() {
            call_rfft, real_line_samples),
       line("irfft", "irfft(x, n=2 (extent - 1), axis=-1, norm=backward)",
            "The inverse of rfft: real numbers.", call_irfft, half_line_samples),
+      line("hfft", "hfft(x, n=2 (extent - 1), axis=-1, norm=backward)",
+           "fft of numbers of which the second half is the first one's conjugates, in reverse order: real "
+           "numbers.",
+           call_hfft, half_line_samples),
+      line("ihfft", "ihfft(x, n=extent, axis=-1, norm=backward)",
+           "The inverse of hfft: the first n / 2 + 1 elements of ifft of real numbers.", call_ihfft,
+           real_line_samples),
       lines("fftn", "fftn(x, s=extents, axes=all, norm=backward)", "fft along several axes.",
             call_lines<caldera::fftn, false>, complex_lines_samples),
       lines("ifftn", "ifftn(x, s=extents, axes=all, norm=backward)", "The inverse of fftn.",

@@ -31,6 +31,20 @@ std::vector<Sample> zeta_samples(const Operation& operation) {
   return {{{{{3}, s}, {{2, 3}, q}}}, {{{{0, 3}, s}, {{3}, q}}}};
 }
 
+/// There is no gradient in a, which is a number here: tests/ops/special has tensors of it.
+template <LazyTensor (*F)(const LazyTensor&, const LazyTensor&)>
+Results call_of_shape(Tensors x, const Arguments& a) {
+  return {F(a.real("a", 1), x[0])};
+}
+std::vector<Sample> shape_samples(const Operation& operation) {
+  const Range range = operation.ranges[0];
+  std::vector<Sample> out;
+  for (const double a : {0.375, 2.5, 12.0}) out.push_back({{{{7}, range}}, {{"a", a}}});
+  out.push_back({{{{5}, Range{.low = 8, .high = 24}}}, {{"a", 15.0}}});  // of larger a PyTorch has ten digits
+  out.push_back({{{{0, 3}, range}}, {{"a", 2.0}}});
+  return out;
+}
+
 std::vector<Sample> dimension_samples(const Operation& operation) {
   return {{{{{7}, operation.ranges[0]}}, {{"p", std::int64_t{4}}}}};
 }
@@ -76,6 +90,12 @@ std::span<const Operation> special_operations() {
             "integer, NaN for other s below 1 and q below 0.",
             Ranges{Range{.low = 1.25, .high = 6}, kPositive}, call_binary<caldera::zeta>, zeta_samples,
             binary_errors),
+      entry("igamma", "igamma(a, x)",
+            "The regularised lower incomplete Gamma function, whose gradient is that in x alone; NaN where "
+            "one is negative.",
+            kPositive, call_of_shape<caldera::igamma>, shape_samples),
+      entry("igammac", "igammac(a, x)", "1 - igamma(a, x), accurate where that is next to nothing.",
+            kPositive, call_of_shape<caldera::igammac>, shape_samples),
       entry(
           "polygamma", "polygamma(n, x)",
           "The n-th derivative of digamma. For n > 0 infinite at 0 and negative integers, with the sign "

@@ -63,6 +63,22 @@ def polygamma(n):
     return value
 
 
+def igamma(a, x):
+    return mp.gammainc(mp.mpf(a), 0, mp.mpf(x), regularized=True)
+
+
+def igammac(a, x):
+    return mp.gammainc(mp.mpf(a), mp.mpf(x), mp.inf, regularized=True)
+
+
+def shapes(seed):
+    """Where its formulas change: small ones, x next to a, a next to 10 and 64."""
+    return (list(zip(spread(0.01, 12, 40, seed), spread(0.01, 20, 40, seed + 1)))
+            + list(zip(binades(-12, 3), spread(0.01, 1, 16, seed + 2)))
+            + [(a, round(a * r * 2**10) / 2**10) for a in spread(8, 70, 8, seed + 3) for r in (0.25, 0.75, 1, 1.25, 2)]
+            + [(a, round((a + d * a**0.5) * 2**6) / 2**6) for a in (64, 100, 1000.5, 10000) for d in (-5, -1, 0, 1, 5)])
+
+
 ONE = {
     "i0": (bessel(0, False), spread(-10, 10, 30, 1) + spread(20, 88, 10, 2) + binades(-20, 6, (1, -1)) + [3.75, 4, 8]),
     "i1": (bessel(1, False), spread(-10, 10, 30, 3) + spread(20, 88, 10, 4) + binades(-20, 6, (1, -1)) + [4, 8]),
@@ -84,6 +100,8 @@ ONE = {
 TWO = {
     "zeta": (zeta, [(s, q) for s in spread(1.1, 12, 8, 30) for q in spread(0.1, 10, 6, 31)]
              + [(s, q) for s in (1.0009765625, 2, 30) for q in (0.5, 1, 100)]),
+    "igamma": (igamma, shapes(40)),
+    "igammac": (igammac, shapes(50)),
     "xlog1py": (lambda x, y: mp.mpf(x) * mp.log1p(y), list(zip(spread(-10, 10, 30, 32), spread(-0.9, 20, 30, 33)))
                 + [(2.5, y) for y in binades(-30, -1, (1, -1))]),
     "pow": (lambda x, y: mp.mpf(x) ** mp.mpf(y), list(zip(spread(0.01, 10, 60, 34), spread(-20, 20, 60, 35)))

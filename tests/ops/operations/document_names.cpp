@@ -75,6 +75,8 @@ constexpr ForeignName kNames[] = {
      "and ifft, rfft, irfft, fft2, fftn, ...; of LazyTensor and ComplexTensor"},
     {"torch.complex, torch.polar", "from_polar", "ComplexTensor(real, imag)"},
     {"torch.special.erfinv", "erfinv", ""},
+    {"torch.special.gammainc, gammaincc", "igamma", "and igammac"},
+    {"torch.unique(dim=), unique_consecutive(dim=)", "unique_along", "and unique_consecutive_along"},
     {"torch.special.xlogy", "xlogy", ""},
 };
 

@@ -65,6 +65,8 @@ const CheckedSpecial kChecked[] = {
     {"polygamma_2", [](const LazyTensor& x, const LazyTensor&) { return polygamma(2, x); }},
     {"polygamma_3", [](const LazyTensor& x, const LazyTensor&) { return polygamma(3, x); }},
     {"zeta", [](const LazyTensor& x, const LazyTensor& y) { return zeta(x, y); }},
+    {"igamma", [](const LazyTensor& a, const LazyTensor& x) { return igamma(a, x); }},
+    {"igammac", [](const LazyTensor& a, const LazyTensor& x) { return igammac(a, x); }, 8},
     {"xlog1py", [](const LazyTensor& x, const LazyTensor& y) { return xlog1py(x, y); }},
     {"pow", [](const LazyTensor& x, const LazyTensor& y) { return pow(x, y); }},
 };
@@ -143,10 +145,26 @@ TEST_P(SpecialFunctions, AtPolesZerosAndInfinity) {
          {0, 0, 0, 0, -kFar, kInvalid});
   expect(zeta(row({1, 2, 2, 2, 0.5, kInvalid, 2}), row({3, 0, -3, -2.5, 2, 1, kInvalid})),
          {kFar, kFar, kFar, kInvalid, kInvalid, kInvalid, kInvalid});
+  const LazyTensor shapes = row({2, 2, 0, 0, kFar, kFar, -1, 2, kInvalid, 2, 0}),
+                   points = row({0, kFar, 1, 0, 3, kFar, 1, -1, 1, kInvalid, kFar});
+  expect(igamma(shapes, points), {0, 1, 1, kInvalid, 0, kInvalid, kInvalid, kInvalid, kInvalid, kInvalid, 1});
+  expect(igammac(shapes, points),
+         {1, 0, 0, kInvalid, 1, kInvalid, kInvalid, kInvalid, kInvalid, kInvalid, 0});
   expect(polygamma(1, row({0, -1, -2, kInvalid})), {kFar, kFar, kFar, kInvalid});
   expect(polygamma(2, row({0, -1, -7, kInvalid})), {-kFar, -kFar, -kFar, kInvalid});
   expect(multigammaln(row({1, 0.5, kInvalid}), 2), {std::log(M_PI), kInvalid, kInvalid});
   expect(lgamma(row({1, 2, 0, -3})), {0, 0, kFar, kFar});
+}
+
+TEST_P(SpecialFunctions, IncompleteGammasHaveNoSlopeInTheirShape) {
+  const LazyTensor a = row({0.5, 1, 2, 3}), x = row({0, 0, 0, 2.5});
+  // x^(a - 1) exp(-x) / Gamma(a).
+  const double far = 2.5 * 2.5 * std::exp(-2.5) / 2;
+  expect(grad(sum(igamma(a, x)), x), {kFar, 1, 0, far});
+  expect(grad(sum(igammac(a, x)), x), {-kFar, -1, 0, -far});
+  EXPECT_THROW(grad(sum(igamma(a, x)), a), GradientError);
+  EXPECT_THROW(grad(sum(igammac(a, x)), a), GradientError);
+  expect(igamma(row({1e4, 1e30}), row({2e4, 1e29})), {1, 0});
 }
 
 TEST_P(SpecialFunctions, SlopesAtTheOriginAndInTails) {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "engine/device/cpu/simd/gamma_terms.h"
 #include "engine/device/cpu/simd/micro_ops.h"
 #include "engine/tensor/dispatch.h"
 
@@ -147,6 +148,25 @@ MicroFn integer_op(ScalarOp op) {
   }
 }
 
+struct GammaWeight {
+  template <class T>
+  static T of(T a, T x) {
+    return static_cast<T>(gamma_weight(a, x));
+  }
+};
+struct GammaSeries {
+  template <class T>
+  static T of(T a, T x) {
+    return static_cast<T>(gamma_series(a, x, sizeof(T) == 8));
+  }
+};
+struct GammaFraction {
+  template <class T>
+  static T of(T a, T x) {
+    return static_cast<T>(gamma_fraction(a, x, sizeof(T) == 8));
+  }
+};
+
 template <class T>
 MicroFn library_op(ScalarOp op) {
   switch (op) {
@@ -164,6 +184,12 @@ MicroFn library_op(ScalarOp op) {
       return unary_loop<IsNan, T, std::uint8_t>;
     case ScalarOp::atan2:
       return binary<Atan2, T, T>;
+    case ScalarOp::gamma_weight:
+      return binary<GammaWeight, T, T>;
+    case ScalarOp::gamma_series:
+      return binary<GammaSeries, T, T>;
+    case ScalarOp::gamma_fraction:
+      return binary<GammaFraction, T, T>;
     default:
       return nullptr;
   }

@@ -21,6 +21,13 @@ double cost_of(ScalarOp op, DType type) {
     case ScalarOp::pow:
       cost = 10;
       break;
+    case ScalarOp::gamma_weight:
+      cost = 20;
+      break;
+    case ScalarOp::gamma_series:
+    case ScalarOp::gamma_fraction:
+      cost = 100;
+      break;
     case ScalarOp::floor_div:
     case ScalarOp::remainder:
       cost = is_floating(type) || type == DType::i32 ? 0.4 : 3;

@@ -150,6 +150,11 @@ std::string arithmetic(ScalarOp op, DType type, const std::string& x, const std:
     case ScalarOp::copysign:
       if (f32 || f64) return call(calls, f32 ? "f_copysign" : "d_copysign", x, y);
       break;
+    case ScalarOp::gamma_weight:
+    case ScalarOp::gamma_series:
+    case ScalarOp::gamma_fraction:
+      if (f32 || f64) return call(calls, fmt::format("{}_{}", f32 ? "f" : "d", info(op).name), x, y);
+      break;
     case ScalarOp::bit_and:
       return fmt::format("({} & {})", x, y);
     case ScalarOp::bit_or:

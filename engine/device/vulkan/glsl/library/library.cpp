@@ -193,8 +193,9 @@ float philox_normal(uvec2 key, uint i) {
 void append_glsl_function(std::string_view function, std::set<std::string, std::less<>>& done,
                           std::string& out) {
   if (done.contains(function)) return;
-  for (std::span<const GlslFunction> table : {std::span<const GlslFunction>(kFunctions), glsl_functions_f32(),
-                                              glsl_angles_f32(), glsl_functions_f64()}) {
+  for (std::span<const GlslFunction> table :
+       {std::span<const GlslFunction>(kFunctions), glsl_functions_f32(), glsl_angles_f32(),
+        glsl_functions_f64(), glsl_gamma_functions()}) {
     for (const GlslFunction& f : table) {
       if (f.name != function) continue;
       for (std::string_view need : f.needs) {
