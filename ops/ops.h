@@ -97,6 +97,6 @@
 #include "ops/spatial/spatial.h"
 #include "ops/special/bessel.h"
 #include "ops/special/entropy.h"
-#include "ops/special/normal_functions.h"
 #include "ops/special/incomplete_gamma.h"
+#include "ops/special/normal_functions.h"
 #include "ops/special/zeta.h"

@@ -21,8 +21,9 @@ UniqueResult unique(const LazyTensor& x);
 /// yet, so that it may stand in compiled and mapped functions. ValueError for a negative size.
 UniqueResult unique(const LazyTensor& x, std::int64_t size, FillValue fill = 0);
 
-/// As unique(), of the slices along an axis: ascending by their first elements, then by the next (in row-major
-/// order), slices with NaN each for itself. `values` has them along the axis; inverse and counts are (slices).
+/// The different slices along an axis, as unique() has elements: ascending by their first elements, then by
+/// the next (in row-major order), slices with NaN each for itself. `values` has them along the axis; inverse
+/// and counts are (slices).
 UniqueResult unique_along(const LazyTensor& x, int axis);
 UniqueResult unique_along(const LazyTensor& x, int axis, std::int64_t size, FillValue fill = 0);
 /// One slice for each run of equal neighbours along the axis.

@@ -1,4 +1,4 @@
-// What incomplete gamma functions are made of: ScalarOp::gamma_weight, gamma_series and gamma_fraction.
+// Computes what incomplete gamma functions are made of: ScalarOp::gamma_weight, gamma_series, gamma_fraction.
 #pragma once
 
 namespace caldera::cpu {

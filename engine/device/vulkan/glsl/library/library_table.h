@@ -19,7 +19,7 @@ std::span<const GlslFunction> glsl_functions_f32();
 /// The angles of float32 that a sine, cosine or tangent has.
 std::span<const GlslFunction> glsl_angles_f32();
 
-/// What incomplete gamma functions are made of, in both types.
+/// The functions that incomplete gamma functions are made of, in both types.
 std::span<const GlslFunction> glsl_gamma_functions();
 
 /// The functions of float64, which GLSL has none of but square root and rounding.
