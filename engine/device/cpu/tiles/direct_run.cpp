@@ -83,7 +83,7 @@ bool PreparedRegion::may_stream(const RunContext& context) const {
   std::int64_t bytes = 0;
   for (const DirectOperand& o : direct_operands_)
     if (!o.by_row && o.step != 0) bytes += total_ * o.size;
-  if (mode_ != Mode::elementwise || bytes <= last_level_cache_bytes()) return false;
+  if (mode_ != Mode::elementwise || run_ > 0 || bytes <= last_level_cache_bytes()) return false;
   const auto address = [&](const DirectOperand& o) {
     return context.buffers[static_cast<std::size_t>(o.buffer)] + o.offset * o.size;
   };
@@ -102,7 +102,7 @@ bool PreparedRegion::may_stream(const RunContext& context) const {
 /// Whether it ran.
 bool PreparedRegion::run_direct(const RunContext& context) const {
   if (!is_direct_ || turned_) return false;
-  const std::int64_t rows = total_ == 0 ? outer_ : total_ / layout_.row;
+  const std::int64_t rows = total_ == 0 ? outer_ : total_ / (run_ > 0 ? run_ : layout_.row);
   const bool is_one_row = rows == 1 && mode_ == Mode::elementwise;
   const std::int64_t shares = is_one_row ? (layout_.row + kShare - 1) / kShare : rows;
   const int threads = threads_for(nanoseconds_, shares);
@@ -114,6 +114,7 @@ bool PreparedRegion::run_direct(const RunContext& context) const {
   if (function == nullptr) return false;
   parallel_ranges(shares, threads, [&](std::int64_t begin, std::int64_t end) {
     if (begin == end) return;
+    if (run_ > 0) return run_short_runs(function, context, begin, end);
     if (!is_one_row) return run_direct_rows(function, context, begin, end - begin, 0, layout_.row);
     const std::int64_t first = begin * kShare;
     run_direct_rows(function, context, 0, 1, first, std::min(layout_.row, end * kShare) - first);
@@ -121,9 +122,20 @@ bool PreparedRegion::run_direct(const RunContext& context) const {
   return true;
 }
 
+/// Rows [begin, end) of all blocks.
+void PreparedRegion::run_short_runs(RowFunction function, const RunContext& context, std::int64_t begin,
+                                    std::int64_t end) const {
+  while (begin < end) {
+    const std::int64_t row = begin % block_rows_;
+    const std::int64_t rows = std::min(block_rows_ - row, end - begin);
+    run_direct_rows(function, context, row, rows, 0, run_, nullptr, begin / block_rows_);
+    begin += rows;
+  }
+}
+
 void PreparedRegion::run_direct_rows(RowFunction function, const RunContext& context, std::int64_t first_row,
                                      std::int64_t rows, std::int64_t first_point, std::int64_t points,
-                                     std::byte* wide) const {
+                                     std::byte* wide, std::int64_t block) const {
   const TileProgram& program = *layout_.program;
   const std::size_t locations = program.locations();
   const std::size_t table_bytes = (2 * locations * sizeof(std::byte*) + 63) / 64 * 64;
@@ -136,7 +148,10 @@ void PreparedRegion::run_direct_rows(RowFunction function, const RunContext& con
   memory += table_bytes;
   std::fill_n(steps, locations, 0);
   for (const DirectOperand& o : direct_operands_) {
-    const std::int64_t element = o.offset + first_row * o.step + (o.by_row ? 0 : first_point);
+    std::int64_t element = o.offset + first_row * o.step + (o.by_row ? 0 : first_point);
+    std::int64_t place = block;
+    for (std::size_t d = block_dims_.size(); d-- > 0; place /= block_dims_[d])
+      element += place % block_dims_[d] * o.outer[d];
     at[o.location] = context.buffers[static_cast<std::size_t>(o.buffer)] + element * o.size;
     steps[o.location] = o.step * o.size;
   }

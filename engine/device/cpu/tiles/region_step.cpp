@@ -23,6 +23,9 @@ constexpr std::int64_t kShortRow = 24;
 /// Shorter innermost runs share tiles.
 constexpr std::int64_t kShortRun = 256;
 
+/// Points of a run that machine code takes as a row.
+constexpr std::int64_t kShortestRun = 16;
+
 /// Strides from which an operand counts as transposed, and columns of the blocks that such ones are read in:
 /// a line of the cache of floats.
 constexpr std::int64_t kFarStride = 32;
@@ -272,6 +275,40 @@ void PreparedRegion::prepare_elementwise(const Space& space) {
   tiles_ = total_ / layout_.row * chunks_;
   contiguous_ = row_dims == 0 && is_contiguous();
   find_direct_operands();
+  if (!is_direct_ && !by_row) find_short_runs(space);
+}
+
+/// Rows of a few points that lie in every operand as runs, in blocks at equal distances: machine code takes
+/// them where they are, where tiles would have to gather them.
+void PreparedRegion::find_short_runs(const Space& space) {
+  const TileProgram& program = *layout_.program;
+  const std::size_t rank = space.dims.size();
+  direct_operands_.clear();
+  if (rank < 2 || space.dims.back() < kShortestRun || !layout_.indices.empty()) return;
+  std::size_t o = 0;
+  const auto add = [&](std::size_t location, const BoundOperand& bound, bool by_row) {
+    if (bound.buffer < 0) return false;
+    const auto& strides = space.strides[o];
+    if (strides.back() != (by_row ? 0 : 1)) return false;
+    direct_operands_.push_back({static_cast<std::uint16_t>(location),
+                                by_row,
+                                bound.buffer,
+                                static_cast<std::int64_t>(bound.size),
+                                space.offsets[o++],
+                                strides[rank - 2],
+                                {strides.begin(), strides.end() - 2}});
+    return true;
+  };
+  for (std::size_t i = 0; i < layout_.inputs.size(); ++i) {
+    const bool by_row = std::ranges::find(program.row_inputs, i) != program.row_inputs.end();
+    if (!add(i, layout_.inputs[i], by_row)) return;
+  }
+  for (std::size_t i = 0; i < layout_.outputs.size(); ++i)
+    if (!add(program.first_output() + i, layout_.outputs[i], false)) return;
+  run_ = space.dims.back();
+  block_rows_ = space.dims[rank - 2];
+  block_dims_.assign(space.dims.begin(), space.dims.end() - 2);
+  is_direct_ = true;
 }
 
 bool PreparedRegion::is_contiguous() const {

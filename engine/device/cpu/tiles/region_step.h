@@ -54,11 +54,14 @@ class PreparedRegion {
   TileForm form_of(const Space& space, std::size_t row_dims) const;
   void bind(const Space& space, std::size_t row_dims);
   void find_direct_operands();
+  void find_short_runs(const Space& space);
 
   bool run_direct(const RunContext& context) const;
   void run_direct_rows(RowFunction function, const RunContext& context, std::int64_t first_row,
                        std::int64_t rows, std::int64_t first_point, std::int64_t points,
-                       std::byte* wide = nullptr) const;
+                       std::byte* wide = nullptr, std::int64_t block = 0) const;
+  void run_short_runs(RowFunction function, const RunContext& context, std::int64_t begin,
+                      std::int64_t end) const;
   bool may_stream(const RunContext& context) const;
   RowFunction machine_code(CodeVersion version = CodeVersion::plain) const;
   RowFunction machine_code_of_parts() const;
@@ -100,12 +103,17 @@ class PreparedRegion {
     std::uint16_t location = 0;
     bool by_row = false;
     std::int32_t buffer = 0;
-    std::int64_t size = 4;    // of an element
-    std::int64_t offset = 0;  // elements
-    std::int64_t step = 0;    // elements from row to row
+    std::int64_t size = 4;            // of an element
+    std::int64_t offset = 0;          // elements
+    std::int64_t step = 0;            // elements from row to row
+    std::vector<std::int64_t> outer;  // elements along each of block_dims_
   };
   std::vector<DirectOperand> direct_operands_;
   bool is_direct_ = false;
+  // elementwise, of short runs: blocks of rows of `run_` points, a block for each place in `block_dims_`.
+  std::int64_t run_ = 0;
+  std::int64_t block_rows_ = 1;
+  std::vector<std::int64_t> block_dims_;
 
   // row reductions: outer_ rows. columns: outer_ x reduced_ x width_ points in the order that tiles run.
   std::int64_t outer_ = 0;
