@@ -297,6 +297,10 @@ void BenchCommand::run() {
   for (const bench::Loss& loss : losses)
     note(fmt::format("bench: slower: {}: {:.3g} times {}, {:.3g} before", loss.name, loss.now, loss.of,
                      loss.before));
+  if (check_option_.given() &&
+      std::ranges::none_of(results, [&](const bench::Result& r) { return baseline.has(r.name); }))
+    throw Error(fmt::format("--check has compared nothing: {} has none of the {} rows that ran",
+                            baseline_file(), results.size()));
   if (!losses.empty())
     throw Error(
         fmt::format("{} of {} rows are more than {:.0f} % slower than {} has them, in each of {} tries",

@@ -83,8 +83,10 @@ LazyTensor density(const LazyTensor& a, const LazyTensor& x, const LazyTensor& w
   const LazyTensor large = otherwise(is_large, a, kStirling);
   const LazyTensor far = weight * exp(-stirling_rest(large)) / sqrt(kFullTurn * large);
   const LazyTensor small = where(is_large, full_like(a, 1), a);
-  const LazyTensor root = exp(-0.5 * x);
-  const LazyTensor near = pow(x, small) * root * root / gamma_of_next(small);
+  // From there on the exponential is 0, and the power of x, of at most 10, is still finite.
+  const LazyTensor bounded = minimum(x, full_like(x, 2000));
+  const LazyTensor root = exp(-0.5 * bounded);
+  const LazyTensor near = pow(bounded, small) * root * root / gamma_of_next(small);
   return where(is_large, far, near);
 }
 
@@ -181,7 +183,7 @@ Both inside(const LazyTensor& a, const LazyTensor& x) {
 LazyTensor slope(const LazyTensor& a, const LazyTensor& x) {
   const LazyTensor is_end = logical_and(x == 0, a == 1);  // there the logarithm does not count
   const LazyTensor power = (a - 1) * log(where(is_end, ones_like(x), x));
-  return exp(power - x - lgamma(a));
+  return where(x == INFINITY, zeros_like(x), exp(power - x - lgamma(a)));
 }
 
 template <int sign>

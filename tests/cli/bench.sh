@@ -245,7 +245,8 @@ expect_exit 1 $bench --filter '^seeds/softmax/(lazy|eager)/1x1024$' --peer ". $w
 [ "$(result check/slower/1/of)$(result check/slower/0/of)" = torchlimit ] || [ "$(result check/slower/0/of)$(result check/slower/1/of)" = torchlimit ] ||
   fail "what the rows are measured by"
 grep -q "2 of 2 rows are more than 15 % slower than $work/hard.json" "$work/stderr" || fail "nothing says what has lost"
-expect_exit 0 $bench --filter '^seeds/graph/replay/8$' --peer none --check "$work/hard.json" --json
+expect_exit 1 $bench --filter '^seeds/graph/replay/8$' --peer none --check "$work/hard.json" --json
+grep -q 'compared nothing' "$work/stderr" || fail "nothing says that no row was compared"
 [ "$(result check/not_in_baseline/0)" = seeds/graph/replay/8 ] || fail "a row that the baseline has not is not named"
 for text in '{}' '[]' '{"rows": 1}' '{"rows": {"a": 1}}' '{"rows": {"a": {"torch": "1"}}}' '{"rows": {"a": {"torch": -1}}}' '{'; do
   printf '%s' "$text" >"$work/bad.json"

@@ -150,6 +150,14 @@ TEST_P(SpecialFunctions, AtPolesZerosAndInfinity) {
   expect(igamma(shapes, points), {0, 1, 1, kInvalid, 0, kInvalid, kInvalid, kInvalid, kInvalid, kInvalid, 1});
   expect(igammac(shapes, points),
          {1, 0, 0, kInvalid, 1, kInvalid, kInvalid, kInvalid, kInvalid, kInvalid, 0});
+  // Far beyond the shape, where powers of the point overflow; and the slope at infinity.
+  const LazyTensor small_shapes = row({1.5, 2, 9.5, 9.9375, 19});
+  const LazyTensor far_points = row({1e30, 1e25, 1e6, 1e30, 1e30});
+  expect(igamma(small_shapes, far_points), {1, 1, 1, 1, 1});
+  expect(igammac(small_shapes, far_points), {0, 0, 0, 0, 0});
+  const LazyTensor infinity = row({kFar, kFar, kFar, kFar});
+  const LazyTensor slopes = grad(sum(igamma(row({0.5, 1, 2, 200}), infinity)), infinity);
+  expect(slopes, {0, 0, 0, 0});
   expect(polygamma(1, row({0, -1, -2, kInvalid})), {kFar, kFar, kFar, kInvalid});
   expect(polygamma(2, row({0, -1, -7, kInvalid})), {-kFar, -kFar, -kFar, kInvalid});
   expect(multigammaln(row({1, 0.5, kInvalid}), 2), {std::log(M_PI), kInvalid, kInvalid});

@@ -22,8 +22,8 @@ struct BlasMatrix {
 /// Computes C[m, n] = alpha * sum_k A[m, k] B[k, n], or adds that to C, whose rows are `c_row` apart. Outside
 /// of a parallel region threads take rows of C where there are many, else columns; OpenBLAS's own threads,
 /// which wait for one another while another process has their core, are not used. The parts are whole
-/// multiples of what OpenBLAS's kernels take together, so that elements have the same bits for any number of
-/// threads.
+/// multiples of what OpenBLAS's kernels take together; still, elements at the edge of a part can be summed in
+/// another order than by one thread.
 template <class T>
 void shared_gemm(std::int64_t m, std::int64_t n, std::int64_t k, T alpha, const BlasMatrix<T>& a,
                  const BlasMatrix<T>& b, bool add, T* c, std::int64_t c_row);
