@@ -40,7 +40,8 @@ std::vector<Sample> shape_samples(const Operation& operation) {
   const Range range = operation.ranges[0];
   std::vector<Sample> out;
   for (const double a : {0.375, 2.5, 12.0}) out.push_back({{{{7}, range}}, {{"a", a}}});
-  out.push_back({{{{5}, Range{.low = 8, .high = 15.9375}}}, {{"a", 15.0}}});  // of larger a PyTorch has ten digits
+  // Of larger shapes PyTorch has ten digits.
+  out.push_back({{{{5}, Range{.low = 8, .high = 15.9375}}}, {{"a", 15.0}}});
   out.push_back({{{{0, 3}, range}}, {{"a", 2.0}}});
   return out;
 }
