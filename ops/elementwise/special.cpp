@@ -14,6 +14,7 @@
 #include "ops/core/selection.h"
 #include "ops/elementwise/exponential.h"
 #include "ops/elementwise/infinity.h"
+#include "ops/elementwise/log_gamma.h"
 #include "ops/elementwise/power.h"
 #include "ops/elementwise/real_function.h"
 #include "ops/elementwise/rounding.h"
@@ -107,20 +108,6 @@ LazyTensor erfinv_step(const LazyTensor& x, const LazyTensor& y) {
 LazyTensor lgamma_slope(const LazyTensor& x, const LazyTensor&) { return digamma(x); }
 const OpDef kLgamma = ops::sloped<lgamma_slope>("lgamma");
 
-/// log Gamma(2 + z) for |z| <= 1/2, which is 0 at 0. Relative errors 1.1e-9 and 5e-18.
-LazyTensor lgamma_near_two(const LazyTensor& z) {
-  static const Coefficients kNarrow{0.42278433509846714,    0.32246701804549948,    -0.067352294090874079,
-                                    0.0205816254365885,     -0.0073859208847835776, 0.0028788686837407501,
-                                    -0.0011874848136699278, 0.00057025125028297812, -0.00025056202146086634};
-  static const Coefficients kWide{0.42278433509846714,    0.32246703342411322,    -0.067352301053195639,
-                                  0.02058080842778338,    -0.0073855510289355447, 0.0028905103308659009,
-                                  -0.0011927539009983087, 0.00050966951965266728, -0.00022315497746292723,
-                                  9.9457616921571331e-5,  -4.4923727564247653e-5, 2.0506019701747619e-5,
-                                  -9.4562885151017192e-6, 4.3828545383846668e-6,  -1.9743106888421067e-6,
-                                  9.2428522251622767e-7,  -5.8112777689212462e-7, 2.7475390051909664e-7};
-  return z * polynomial(z, is_wide(z) ? kWide : kNarrow);
-}
-
 /// log Gamma(x) for x >= 1/2.
 LazyTensor lgamma_above(const LazyTensor& x) {
   // Down to [1.5, 2.5] by Gamma(x) = (x - 1) Gamma(x - 1).
@@ -134,7 +121,7 @@ LazyTensor lgamma_above(const LazyTensor& x) {
   // Below 1.5 one step up: log Gamma(x) = log Gamma(1 + x) - log(x), whose logarithm is exact near 1.
   const LazyTensor below = low < 1.5;
   const LazyTensor z = where(below, low - 1, low - 2);
-  const LazyTensor near_two = lgamma_near_two(z);
+  const LazyTensor near_two = z * ops::log_gamma_ratio(z);
   const LazyTensor small = where(below, near_two - log1p(z), near_two + log(product));
   // Stirling's series.
   static const Coefficients kStirling{1.0 / 12,   -1.0 / 360,      1.0 / 1260, -1.0 / 1680,
@@ -188,6 +175,19 @@ LazyTensor trigamma(const LazyTensor& x, const LazyTensor& /*digamma_of_x*/) {
 const OpDef kDigamma = ops::sloped<trigamma>("digamma");
 
 }  // namespace
+
+LazyTensor ops::log_gamma_ratio(const LazyTensor& z) {
+  static const Coefficients kNarrow{0.42278433509846714,    0.32246701804549948,    -0.067352294090874079,
+                                    0.0205816254365885,     -0.0073859208847835776, 0.0028788686837407501,
+                                    -0.0011874848136699278, 0.00057025125028297812, -0.00025056202146086634};
+  static const Coefficients kWide{0.42278433509846714,    0.32246703342411322,    -0.067352301053195639,
+                                  0.02058080842778338,    -0.0073855510289355447, 0.0028905103308659009,
+                                  -0.0011927539009983087, 0.00050966951965266728, -0.00022315497746292723,
+                                  9.9457616921571331e-5,  -4.4923727564247653e-5, 2.0506019701747619e-5,
+                                  -9.4562885151017192e-6, 4.3828545383846668e-6,  -1.9743106888421067e-6,
+                                  9.2428522251622767e-7,  -5.8112777689212462e-7, 2.7475390051909664e-7};
+  return polynomial(z, is_wide(z) ? kWide : kNarrow);
+}
 
 LazyTensor erf(const LazyTensor& x) { return ops::elementwise(kErf, x); }
 

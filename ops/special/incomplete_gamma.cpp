@@ -17,6 +17,7 @@
 #include "ops/core/selection.h"
 #include "ops/elementwise/exponential.h"
 #include "ops/elementwise/infinity.h"
+#include "ops/elementwise/log_gamma.h"
 #include "ops/elementwise/power.h"
 #include "ops/elementwise/real_function.h"
 #include "ops/elementwise/rounding.h"
@@ -45,20 +46,6 @@ LazyTensor otherwise(const LazyTensor& condition, const LazyTensor& x, double va
   return where(condition, x, full_like(x, value));
 }
 
-/// log Gamma(2 + z) / z for |z| <= 1/2: the coefficients of lgamma() in ops/elementwise/special.cpp.
-LazyTensor log_gamma_ratio(const LazyTensor& z) {
-  static const Coefficients kNarrow{0.42278433509846714,    0.32246701804549948,    -0.067352294090874079,
-                                    0.0205816254365885,     -0.0073859208847835776, 0.0028788686837407501,
-                                    -0.0011874848136699278, 0.00057025125028297812, -0.00025056202146086634};
-  static const Coefficients kWide{0.42278433509846714,    0.32246703342411322,    -0.067352301053195639,
-                                  0.02058080842778338,    -0.0073855510289355447, 0.0028905103308659009,
-                                  -0.0011927539009983087, 0.00050966951965266728, -0.00022315497746292723,
-                                  9.9457616921571331e-5,  -4.4923727564247653e-5, 2.0506019701747619e-5,
-                                  -9.4562885151017192e-6, 4.3828545383846668e-6,  -1.9743106888421067e-6,
-                                  9.2428522251622767e-7,  -5.8112777689212462e-7, 2.7475390051909664e-7};
-  return polynomial(z, has_wide_type(z) ? kWide : kNarrow);
-}
-
 /// Gamma(1 + a) for 0 < a < 10.
 LazyTensor gamma_of_next(const LazyTensor& a) {
   const LazyTensor below = a < 0.5;
@@ -66,7 +53,7 @@ LazyTensor gamma_of_next(const LazyTensor& a) {
   const LazyTensor z = where(below, a, a - 1 - steps);
   LazyTensor factor = where(below, 1 / (1 + z), ones_like(z));
   for (int i = 0; i < 9; ++i) factor = where(steps > i, factor * (z + (2 + i)), factor);
-  return exp(z * log_gamma_ratio(z)) * factor;
+  return exp(z * ops::log_gamma_ratio(z)) * factor;
 }
 
 /// The logarithm of Gamma*(a) = Gamma(a + 1) / (sqrt(2 pi a) (a / e)^a) for a >= 10.
@@ -137,7 +124,7 @@ LazyTensor temme_tail(const LazyTensor& a, const LazyTensor& x, const LazyTensor
 /// Q for x <= 1 and a up to about 1: 1 - x^a / Gamma(a + 1) (1 + a sum (-x)^n / (n! (a + n))).
 LazyTensor small_complement(const LazyTensor& a, const LazyTensor& x) {
   const LazyTensor below = a < 0.5, z = where(below, a, a - 1);
-  const LazyTensor gamma = z * log_gamma_ratio(z);
+  const LazyTensor gamma = z * ops::log_gamma_ratio(z);
   const LazyTensor log_gamma = where(below, gamma - log1p(where(below, a, zeros_like(a))), gamma);
   const int terms = has_wide_type(x) ? 19 : 11;
   LazyTensor sum = zeros_like(x), power = ones_like(x);

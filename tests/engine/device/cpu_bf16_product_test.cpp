@@ -89,7 +89,7 @@ void check_exact(std::int64_t m, std::int64_t n, std::int64_t k, Layout of_a, La
 }
 
 TEST(CpuBf16Product, IsExactWhereSumsAreInEveryLayoutAndSize) {
-  if (!cpu::has_bf16_products()) GTEST_SKIP() << "no instructions for pairs of bf16";
+  if (!cpu::has_bf16_products()) GTEST_SKIP() << "the processor has no AVX512_BF16 instructions";
   for (const Layout of_a : {Layout::rows, Layout::columns, Layout::apart, Layout::one_row})
     for (const Layout of_b : {Layout::rows, Layout::columns, Layout::apart, Layout::one_row})
       for (const std::int64_t k : {1, 2, 31, 32, 33, 65}) {
@@ -99,7 +99,7 @@ TEST(CpuBf16Product, IsExactWhereSumsAreInEveryLayoutAndSize) {
 }
 
 TEST(CpuBf16Product, IsSharedByThreadsInBlocksOfRowsOrOfColumns) {
-  if (!cpu::has_bf16_products()) GTEST_SKIP() << "no instructions for pairs of bf16";
+  if (!cpu::has_bf16_products()) GTEST_SKIP() << "the processor has no AVX512_BF16 instructions";
   check_exact(20, 1600, 300, Layout::rows, Layout::rows, true);
   check_exact(20, 1600, 300, Layout::columns, Layout::columns, false);
   check_exact(700, 200, 64, Layout::rows, Layout::columns, true);
@@ -108,7 +108,7 @@ TEST(CpuBf16Product, IsSharedByThreadsInBlocksOfRowsOrOfColumns) {
 
 /// Operands of which only a part is packed at a time, with any numbers: what f32 rounds is far below this.
 TEST(CpuBf16Product, IsPackedInPartsAndAsExactAsSumsOfFloats) {
-  if (!cpu::has_bf16_products()) GTEST_SKIP() << "no instructions for pairs of bf16";
+  if (!cpu::has_bf16_products()) GTEST_SKIP() << "the processor has no AVX512_BF16 instructions";
   const auto check = [](std::int64_t m, std::int64_t n, std::int64_t k) {
     const Bf16Numbers a = numbers_of(Layout::rows, m, k, 5, false);
     const Bf16Numbers b = numbers_of(Layout::columns, k, n, 6, false);
@@ -134,7 +134,7 @@ TEST(CpuBf16Product, IsPackedInPartsAndAsExactAsSumsOfFloats) {
 }
 
 TEST(CpuBf16Product, KeepsInfinitiesAndNotNumbersInTheirRows) {
-  if (!cpu::has_bf16_products()) GTEST_SKIP() << "no instructions for pairs of bf16";
+  if (!cpu::has_bf16_products()) GTEST_SKIP() << "the processor has no AVX512_BF16 instructions";
   Bf16Numbers a(16, 33, 33, 1, 1, true), b(33, 40, 40, 1, 2, true);
   a.memory[2 * 33 + 32] = to_bfloat16(std::numeric_limits<float>::infinity());
   a.memory[15 * 33] = to_bfloat16(std::numeric_limits<float>::quiet_NaN());

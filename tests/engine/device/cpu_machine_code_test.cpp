@@ -222,7 +222,15 @@ class RandomKernel {
   std::vector<DType> types_;
 };
 
-TEST(CpuMachineCode, PointsHaveTheInterpretersBits) {
+class CpuMachineCode : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (cpu::machine_code_set().empty())
+      GTEST_SKIP() << "built without AsmJit, or the processor has no AVX2: no machine code is made here";
+  }
+};
+
+TEST_F(CpuMachineCode, PointsHaveTheInterpretersBits) {
   with_each_machine([](const char* name) {
     const std::uint64_t before = cpu::machine_code_stats().compiled;
     for (std::uint32_t seed = 1; seed <= 1500; ++seed) {
@@ -235,7 +243,7 @@ TEST(CpuMachineCode, PointsHaveTheInterpretersBits) {
   });
 }
 
-TEST(CpuMachineCode, RowsHaveTheInterpretersBits) {
+TEST_F(CpuMachineCode, RowsHaveTheInterpretersBits) {
   with_each_machine([](const char* name) {
     const std::uint64_t before = cpu::machine_code_stats().compiled;
     for (std::uint32_t seed = 1; seed <= 1000; ++seed) {
@@ -248,7 +256,7 @@ TEST(CpuMachineCode, RowsHaveTheInterpretersBits) {
   });
 }
 
-TEST(CpuMachineCode, ReductionsHaveTheInterpretersBits) {
+TEST_F(CpuMachineCode, ReductionsHaveTheInterpretersBits) {
   with_each_machine([](const char* name) {
     std::uint32_t seed = 0;
     for (const Combine combine : {Combine::sum, Combine::maximum, Combine::minimum, Combine::product})
@@ -271,7 +279,7 @@ TEST(CpuMachineCode, ReductionsHaveTheInterpretersBits) {
   });
 }
 
-TEST(CpuMachineCode, AgreesWithTheReference) {
+TEST_F(CpuMachineCode, AgreesWithTheReference) {
   const Use use(MachineCodeUse::always);
   with_each_machine([](const char* name) {
     for (int o = static_cast<int>(ScalarOp::neg); o <= static_cast<int>(ScalarOp::select); ++o) {
@@ -309,8 +317,7 @@ PlanCase product_and_sum(std::int64_t n, int instructions) {
   return c;
 }
 
-TEST(CpuMachineCode, IsMadeWhenAKernelIsHot) {
-  if (cpu::machine_code_set().empty()) GTEST_SKIP() << "no machine code is made here";
+TEST_F(CpuMachineCode, IsMadeWhenAKernelIsHot) {
   const auto compiled = [](const PlanCase& c) {
     const std::uint64_t before = cpu::machine_code_stats().compiled;
     c.run_on_device();
@@ -331,8 +338,7 @@ TEST(CpuMachineCode, IsMadeWhenAKernelIsHot) {
   EXPECT_EQ(made, 1U);
 }
 
-TEST(CpuMachineCode, CountsWhatTheInterpreterKeeps) {
-  if (cpu::machine_code_set().empty()) GTEST_SKIP() << "no machine code is made here";
+TEST_F(CpuMachineCode, CountsWhatTheInterpreterKeeps) {
   const Use use(MachineCodeUse::always);
   PlanCase c(Device::cpu());
   KernelBuilder b("power");
@@ -345,7 +351,7 @@ TEST(CpuMachineCode, CountsWhatTheInterpreterKeeps) {
   EXPECT_EQ(cpu::machine_code_stats().refused, before + 1);
 }
 
-TEST(CpuMachineCode, LiesInNoMemoryThatIsWritableToo) {
+TEST_F(CpuMachineCode, LiesInNoMemoryThatIsWritableToo) {
   const auto writable = [] {
     std::ifstream maps("/proc/self/maps");
     int found = 0;

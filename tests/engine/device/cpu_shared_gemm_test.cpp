@@ -26,7 +26,9 @@ std::vector<T> normal_numbers(std::int64_t count, unsigned seed) {
 class SharedProducts : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!openblas().available()) GTEST_SKIP() << "without OpenBLAS";
+    if (!openblas().available())
+      GTEST_SKIP() << "no OpenBLAS was found, or CALDERA_BLAS=0 asks for none: the engine's own kernels do "
+                      "the products";
   }
   void TearDown() override { set_cpu_threads(before_); }
   int before_ = cpu_threads();

@@ -140,29 +140,22 @@ LaneMask Lanes::compare_i32(const Vec& a, Is is, const Vec& b) const {
   return mask;
 }
 
-LaneMask Lanes::mask_and(const LaneMask& a, const LaneMask& b) const {
+LaneMask Lanes::mask_of(Id wide, Id narrow, const LaneMask& a, const LaneMask& b) const {
   LaneMask mask = fresh_mask();
   if (is_wide)
-    cc.kandw(mask.bits, a.bits, b.bits);
+    cc.emit(wide, mask.bits, a.bits, b.bits);
   else
-    cc.vandps(mask.lanes, a.lanes, b.lanes);
+    cc.emit(narrow, mask.lanes, a.lanes, b.lanes);
   return mask;
+}
+LaneMask Lanes::mask_and(const LaneMask& a, const LaneMask& b) const {
+  return mask_of(Id::kIdKandw, Id::kIdVandps, a, b);
 }
 LaneMask Lanes::mask_or(const LaneMask& a, const LaneMask& b) const {
-  LaneMask mask = fresh_mask();
-  if (is_wide)
-    cc.korw(mask.bits, a.bits, b.bits);
-  else
-    cc.vorps(mask.lanes, a.lanes, b.lanes);
-  return mask;
+  return mask_of(Id::kIdKorw, Id::kIdVorps, a, b);
 }
 LaneMask Lanes::mask_xor(const LaneMask& a, const LaneMask& b) const {
-  LaneMask mask = fresh_mask();
-  if (is_wide)
-    cc.kxorw(mask.bits, a.bits, b.bits);
-  else
-    cc.vxorps(mask.lanes, a.lanes, b.lanes);
-  return mask;
+  return mask_of(Id::kIdKxorw, Id::kIdVxorps, a, b);
 }
 LaneMask Lanes::mask_not(const LaneMask& a) const {
   LaneMask mask = fresh_mask();

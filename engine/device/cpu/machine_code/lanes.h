@@ -94,6 +94,7 @@ class Lanes {
   LaneMask compare(const Vec& a, Is is, const Op& b) const;
   LaneMask compare_i32(const Vec& a, Is is, const Vec& b) const;
   LaneMask is_nan(const Vec& a) const { return compare(a, Is::unordered, a); }
+  LaneMask mask_of(Id wide, Id narrow, const LaneMask& a, const LaneMask& b) const;
   LaneMask mask_and(const LaneMask& a, const LaneMask& b) const;
   LaneMask mask_or(const LaneMask& a, const LaneMask& b) const;
   LaneMask mask_xor(const LaneMask& a, const LaneMask& b) const;

@@ -8,6 +8,7 @@
 #include "engine/device/cpu/host/openblas.h"
 #include "engine/device/cpu/host/parallel.h"
 #include "engine/device/cpu/products/row_dots.h"
+#include "engine/device/cpu/products/shared_gemm.h"
 
 namespace caldera::cpu {
 namespace {
@@ -23,13 +24,6 @@ constexpr std::int64_t kEpilogueBytes = 1024 * 1024;
 constexpr std::int64_t kEpilogueRows = 128;
 /// The same where every block of rows widens B again.
 constexpr std::int64_t kHalvesRows = 512;
-/// Rows that a call of gemm has a multiple of, unless they are the last ones: its kernels take up to 12 or 24
-/// rows at a time, and sum what is left over in another order. So a row has the same bits with an epilogue
-/// and without one.
-constexpr std::int64_t kGemmRows = 24;
-/// Rows of a thread from which threads share out the rows: each packs all of B. With fewer, OpenBLAS's own
-/// threads share B as well.
-constexpr std::int64_t kGemmRowsOfThread = 96;
 /// Terms of a sum from which it is worth a vector of its own.
 constexpr std::int64_t kLeastDotTerms = 16;
 }  // namespace
@@ -276,6 +270,7 @@ void PreparedProduct::choose_tasks() {
   shares_rows_ = gemm && m_ >= threads * kGemmRowsOfThread;
   if (shares_rows_) row_blocks_ = (row_blocks_ + threads - 1) / threads * threads;
   row_block_ = (m_ + row_blocks_ - 1) / row_blocks_;
+  // So a row has the same bits with an epilogue and without one.
   if (gemm) row_block_ = (row_block_ + kGemmRows - 1) / kGemmRows * kGemmRows;
   row_blocks_ = (m_ + row_block_ - 1) / row_block_;
 }

@@ -10,11 +10,8 @@
 namespace caldera::cpu {
 namespace {
 
-/// Rows and columns that a part has a multiple of: OpenBLAS's kernels take 12, 16, 24 or 48 at a time, and
-/// sum what is left over in another order.
-constexpr std::int64_t kPartRows = 24, kPartColumns = 48;
-/// Rows of a thread from which threads share out the rows: each packs all of B.
-constexpr std::int64_t kRowsOfThread = 96;
+/// Columns that a part has a multiple of, as kGemmRows of rows: the kernels take 12, 16, 24 or 48.
+constexpr std::int64_t kPartColumns = 48;
 /// Few columns, or terms of a sum: OpenBLAS's kernels for small products, which pack nothing, are up to 1.7
 /// times as fast. It takes them up to so many multiplications (a million, in its SkylakeX code).
 constexpr std::int64_t kSkinny = 32, kSmallMultiplications = 1'000'000, kFewestRows = 48;
@@ -25,7 +22,7 @@ int blas_int(std::int64_t value) { return static_cast<int>(value); }
 
 std::int64_t rows_of_call(std::int64_t m, std::int64_t n, std::int64_t k) {
   if (std::min(n, k) > kSkinny) return m;
-  const std::int64_t rows = kSmallMultiplications / std::max<std::int64_t>(n * k, 1) / kPartRows * kPartRows;
+  const std::int64_t rows = kSmallMultiplications / std::max<std::int64_t>(n * k, 1) / kGemmRows * kGemmRows;
   return rows >= kFewestRows ? rows : m;
 }
 
@@ -69,8 +66,8 @@ void shared_gemm(std::int64_t m, std::int64_t n, std::int64_t k, T alpha, const 
   };
   const double nanoseconds =
       static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) * kGemmNanoseconds;
-  if (m >= cpu_threads() * kRowsOfThread)
-    in_parts(m, kPartRows, nanoseconds, [&](std::int64_t i, std::int64_t rows) { part(i, rows, 0, n); });
+  if (m >= cpu_threads() * kGemmRowsOfThread)
+    in_parts(m, kGemmRows, nanoseconds, [&](std::int64_t i, std::int64_t rows) { part(i, rows, 0, n); });
   else
     in_parts(n, kPartColumns, nanoseconds,
              [&](std::int64_t j, std::int64_t columns) { part(0, m, j, columns); });

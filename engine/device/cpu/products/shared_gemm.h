@@ -5,6 +5,12 @@
 
 namespace caldera::cpu {
 
+/// Rows that a call of OpenBLAS has a multiple of, unless they are the last ones: its kernels take up to 12
+/// or 24 rows at a time, and sum what is left over in another order.
+inline constexpr std::int64_t kGemmRows = 24;
+/// Rows of a thread from which threads share out the rows of C: each packs all of B.
+inline constexpr std::int64_t kGemmRowsOfThread = 96;
+
 /// A dense matrix as BLAS has it: element (i, j) at data[i * leading + j], or at data[j * leading + i] where
 /// it is transposed.
 template <class T>
