@@ -26,6 +26,11 @@ constexpr std::int64_t kEpilogueRows = 128;
 constexpr std::int64_t kHalvesRows = 512;
 /// Terms of a sum from which it is worth a vector of its own.
 constexpr std::int64_t kLeastDotTerms = 16;
+/// Rows and columns from which our own packed tiles in f32 win. With few multiplications OpenBLAS multiplies
+/// without packing, but not where B is transposed; with many terms and rows its order of blocks is better.
+constexpr std::int64_t kTiledRows = 2, kTiledColumns = 48, kFewTiledRows = 64;
+constexpr std::int64_t kTiledTerms = 1024, kMostTiledTerms = 16 * 1024;
+constexpr double kTiledProduct = 1e6, kTransposedTiledProduct = 32e3;
 }  // namespace
 
 PreparedProduct::PreparedProduct(const Plan& plan, const Step& step, const ContractStep& contract,
@@ -221,8 +226,7 @@ void PreparedProduct::choose_method(Segment& segment) const {
     return;
   }
   if (is_half(segment.a.type) || is_half(segment.b.type)) {
-    const bool both_bf16 = segment.a.type == DType::bf16 && segment.b.type == DType::bf16;
-    segment.method = both_bf16 && has_bf16_products() ? Method::pairs : Method::halves;
+    segment.method = Method::halves;
     return;
   }
   const double work = static_cast<double>(m_) * static_cast<double>(n_) * static_cast<double>(segment.k);
@@ -243,22 +247,45 @@ void PreparedProduct::choose_method(Segment& segment) const {
   arrange(segment.b, segment.k, n_, false);
 }
 
+/// Says whether tiles in f32 are the fastest way for all segments.
+bool PreparedProduct::fits_tiles() const {
+  if (m_ < kTiledRows || n_ < kTiledColumns || k_ > kMostTiledTerms) return false;
+  const auto any = [&](const auto& is) { return std::ranges::any_of(segments_, is); };
+  if (!openblas().available() || any([](const Segment& s) { return is_half(s.a.type) || is_half(s.b.type); }))
+    return true;
+  const double work = static_cast<double>(m_) * static_cast<double>(n_) * static_cast<double>(k_);
+  const bool transposed = any([](const Segment& s) { return s.b.column != 1; });
+  return work >= (transposed ? kTransposedTiledProduct : kTiledProduct) &&
+         (k_ <= kTiledTerms || m_ <= kFewTiledRows);
+}
+
+/// Tiles for all segments: of pairs where all of them are bf16, else in f32 where they fit.
+const PanelTiles* PreparedProduct::find_tiles() const {
+  if (segments_.empty() || type_ != DType::f32 || (!epilogue_ && c_.packed)) return nullptr;
+  const auto all = [&](const auto& is) { return std::ranges::all_of(segments_, is); };
+  if (!all([](const Segment& s) { return s.method != Method::dots; })) return nullptr;
+  if (all([](const Segment& s) { return s.a.type == DType::bf16 && s.b.type == DType::bf16; }))
+    if (const PanelTiles* pairs = find_bf16_tiles()) return pairs;
+  return fits_tiles() ? find_f32_tiles() : nullptr;
+}
+
 void PreparedProduct::choose_tasks() {
   const double points = static_cast<double>(batches_) * static_cast<double>(m_) * static_cast<double>(n_);
   nanoseconds_ = points * static_cast<double>(k_) * (is_floating(type_) ? 0.01 : 0.5) +
                  static_cast<double>(batches_ * m_) * epilogue_nanoseconds_;
   row_block_ = m_;
-  pairs_ = !segments_.empty() && (epilogue_ || !c_.packed) &&
-           std::ranges::all_of(segments_, [](const Segment& s) { return s.method == Method::pairs; });
-  if (pairs_) return;
+  tiles_ = find_tiles();
+  if (tiles_ != nullptr) {
+    for (Segment& s : segments_) s.method = Method::packed;
+    return;
+  }
   const bool repacks = (!epilogue_ && c_.packed) || std::any_of(segments_.begin(), segments_.end(),
                                                                 [](const Segment& s) { return s.b.packed; });
   if (repacks) return;
   const bool own = std::all_of(segments_.begin(), segments_.end(),
                                [](const Segment& s) { return s.method == Method::product; });
-  const bool halves = std::any_of(segments_.begin(), segments_.end(), [](const Segment& s) {
-    return s.method == Method::halves || s.method == Method::pairs;
-  });
+  const bool halves =
+      std::ranges::any_of(segments_, [](const Segment& s) { return s.method == Method::halves; });
   if (own && m_ * n_ * k_ > kLargeProduct / 4) row_block_ = kRowBlock;
   if (epilogue_) {
     const std::int64_t cached = kEpilogueBytes / (n_ * static_cast<std::int64_t>(size_));

@@ -7,9 +7,9 @@
 #include <optional>
 #include <vector>
 
-#include "engine/device/cpu/products/bf16_product.h"
 #include "engine/device/cpu/products/half_product.h"
 #include "engine/device/cpu/products/matrix.h"
+#include "engine/device/cpu/products/packed_product.h"
 #include "engine/device/cpu/tiles/region_block.h"
 #include "engine/device/cpu/tiles/region_step.h"
 #include "engine/plan/plan.h"
@@ -33,7 +33,7 @@ class PreparedProduct {
     gemv,     // OpenBLAS, one row or column
     product,  // our own kernel
     halves,   // A or B is of a 16-bit type: see half_product.h
-    pairs,    // both are bf16, and the processor multiplies such: see bf16_product.h
+    packed,   // our own tiles, in f32 or of pairs of bf16: see packed_product.h
     dots,     // few rows of A, and columns of B that are contiguous, or narrow rows: see row_dots.h
   };
   /// One matrix operand: the strides of its rows and columns.
@@ -96,13 +96,15 @@ class PreparedProduct {
   void multiply_halves(const RunContext& context, const Segment& segment, std::int64_t matrix,
                        std::int64_t row, std::int64_t rows, float alpha, float* out, std::int64_t out_row,
                        bool add) const;
-  void run_pairs(const RunContext& context) const;
-  void multiply_pairs(const RunContext& context, std::int64_t matrix) const;
+  bool fits_tiles() const;
+  const PanelTiles* find_tiles() const;
+  void run_packed(const RunContext& context) const;
+  void multiply_packed(const RunContext& context, std::int64_t matrix) const;
   bool fits_dots(const Segment& segment) const;
   void multiply_dots(const RunContext& context, const Segment& segment, std::int64_t matrix, float alpha,
                      float* out, std::int64_t out_row, bool add) const;
   void finish(const RunContext& context, const std::byte* product, std::int64_t row, std::int64_t rows) const;
-  void finish_block(const RunContext& context, std::int64_t matrix, const Bf16Block& block) const;
+  void finish_block(const RunContext& context, std::int64_t matrix, const ProductBlock& block) const;
   std::byte* product_in_output(const RunContext& context) const;
   std::int64_t batch_offset(const Matrix& x, std::int64_t index) const;
 
@@ -115,11 +117,11 @@ class PreparedProduct {
   std::int64_t batches_ = 1;
   std::int64_t row_block_ = 0;  // rows of C a task
   std::int64_t row_blocks_ = 1;
-  bool shares_rows_ = false;          // threads take row blocks
-  bool pairs_ = false;                // every segment is of that method, and its blocks go where they belong
-  std::vector<Segment> segments_;     // those with k > 0; none: C is zero
-  Matrix c_;                          // without an epilogue
-  std::optional<Epilogue> epilogue_;  // over batch..., m, n
+  bool shares_rows_ = false;           // threads take row blocks
+  const PanelTiles* tiles_ = nullptr;  // of all segments, whose blocks go where they belong; or null
+  std::vector<Segment> segments_;      // those with k > 0; none: C is zero
+  Matrix c_;                           // without an epilogue
+  std::optional<Epilogue> epilogue_;   // over batch..., m, n
   double nanoseconds_ = 0;
   double epilogue_nanoseconds_ = 0;  // a row
 };

@@ -8,8 +8,8 @@
 #include "engine/device/cpu/host/openblas.h"
 #include "engine/device/cpu/host/parallel.h"
 #include "engine/device/cpu/host/scratch.h"
-#include "engine/device/cpu/products/bf16_product.h"
 #include "engine/device/cpu/products/half_product.h"
+#include "engine/device/cpu/products/packed_product.h"
 #include "engine/device/cpu/products/product_step.h"
 #include "engine/device/cpu/products/row_dots.h"
 #include "engine/device/cpu/products/shared_gemm.h"
@@ -99,42 +99,37 @@ void PreparedProduct::multiply_halves(const RunContext& context, const Segment& 
                                       std::int64_t out_row, bool add) const {
   const HalfMatrix a = half_matrix(context, segment.a, matrix, row);
   const HalfMatrix b = half_matrix(context, segment.b, matrix, 0);
-  if (segment.method == Method::pairs) {
-    const Bf16Term term{segment.k, a, b, alpha};
-    multiply_bf16(rows, n_, {&term, 1}, out, out_row, add);
-    return;
-  }
   cpu::multiply_halves(rows, n_, segment.k, a, b, alpha, out, out_row, add);
 }
 
-/// A whole matrix of the product, whose segments are all of bf16: blocks of it go through the epilogue as
-/// soon as they are done.
-void PreparedProduct::multiply_pairs(const RunContext& context, std::int64_t matrix) const {
-  std::vector<Bf16Term> terms;
+/// A whole matrix of the product: blocks of it go through the epilogue as soon as they are done.
+void PreparedProduct::multiply_packed(const RunContext& context, std::int64_t matrix) const {
+  std::vector<ProductTerm> terms;
   for (const Segment& s : segments_) {
     float alpha = 1;
     if (s.scale >= 0) std::memcpy(&alpha, &context.scalars[static_cast<std::size_t>(s.scale)], sizeof(float));
     terms.push_back({s.k, half_matrix(context, s.a, matrix, 0), half_matrix(context, s.b, matrix, 0), alpha});
   }
   if (epilogue_) {
-    multiply_bf16(m_, n_, terms, [&](const Bf16Block& block) { finish_block(context, matrix, block); });
+    cpu::multiply_packed(*tiles_, m_, n_, terms,
+                         [&](const ProductBlock& block) { finish_block(context, matrix, block); });
     return;
   }
   auto* c = reinterpret_cast<float*>(context.buffers[static_cast<std::size_t>(c_.buffer)]);
-  multiply_bf16(m_, n_, terms, c + batch_offset(c_, matrix), c_.leading, false);
+  cpu::multiply_packed(*tiles_, m_, n_, terms, c + batch_offset(c_, matrix), c_.leading, false);
 }
 
 /// Many matrices, some to each thread; or one after the other, each by all threads.
-void PreparedProduct::run_pairs(const RunContext& context) const {
+void PreparedProduct::run_packed(const RunContext& context) const {
   const bool spread = batches_ >= 2 * std::int64_t{cpu_threads()} || m_ * n_ * k_ < kLargeProduct;
   parallel_ranges(batches_, spread ? threads_for(nanoseconds_, batches_) : 1,
                   [&](std::int64_t begin, std::int64_t end) {
-                    for (std::int64_t i = begin; i < end; ++i) multiply_pairs(context, i);
+                    for (std::int64_t i = begin; i < end; ++i) multiply_packed(context, i);
                   });
 }
 
 void PreparedProduct::finish_block(const RunContext& context, std::int64_t matrix,
-                                   const Bf16Block& block) const {
+                                   const ProductBlock& block) const {
   BlockRunner runner(epilogue_->block, context, scratch(kEpilogue));
   const bool whole = block.columns == n_ && block.row_stride == n_ && n_ < kWideRow;
   const std::int64_t together = whole ? block.rows : 1;
@@ -193,7 +188,7 @@ void PreparedProduct::multiply(const RunContext& context, std::int64_t matrix, s
         add = true;
         continue;
       }
-      if (s.method == Method::halves || s.method == Method::pairs) {
+      if (s.method == Method::halves) {
         multiply_halves(context, s, matrix, row, rows, alpha, out, out_row, add);
         add = true;
         continue;
@@ -266,7 +261,7 @@ void PreparedProduct::run_range(const RunContext& context, std::int64_t begin, s
 
 void PreparedProduct::run(const RunContext& context) const {
   if (m_ == 0 || n_ == 0 || batches_ == 0) return;
-  if (pairs_) return run_pairs(context);
+  if (tiles_ != nullptr) return run_packed(context);
   // Many matrices or rows: some to each thread. Few or large ones: threads share each product.
   const bool blas = std::any_of(segments_.begin(), segments_.end(), [](const Segment& s) {
     return s.method == Method::gemm || s.method == Method::gemv || s.method == Method::halves;

@@ -1,0 +1,238 @@
+#include "engine/device/cpu/products/packed_product.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "engine/device/cpu/host/parallel.h"
+#include "engine/device/cpu/host/scratch.h"
+
+namespace caldera::cpu {
+namespace {
+
+constexpr double kNanosecondsOfWords = 0.017;  // a multiplication and addition of words, on one thread
+constexpr double kNanosecondsOfPacking = 0.1;  // an element
+/// Bytes of packed rows of A, and of packed columns of B, that are there at a time.
+constexpr std::int64_t kPackedBytes = std::int64_t{4} << 20;
+/// Bytes of C that a thread makes before they are handed on: half of an L2 cache.
+constexpr std::int64_t kBlockBytes = std::int64_t{512} << 10;
+/// Tiles, one below the other, for which a panel of B is read; their panels of A take a part of an L2 cache.
+constexpr std::int64_t kFewestTiles = 3;
+constexpr std::int64_t kMostTiles = 18;
+constexpr std::int64_t kStripBytes = std::int64_t{384} << 10;
+/// Words of a sum after which the tiles of a block are begun again, so that panels stay in the L2 cache.
+constexpr std::int64_t kDepth = 768;
+/// Panels that are packed together, so that what is read of a row is a few lines of the cache.
+constexpr std::int64_t kPanelsTogether = 8;
+/// Columns from which rows of a block are apart from one another.
+constexpr std::int64_t kFarColumns = 256;
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+/// Packed rows of A, or columns of B, of all terms: of a panel the terms are one behind the other.
+struct Panels {
+  std::int64_t panel_width = 0;
+  std::int64_t words = 0;  // of a panel
+  std::uint32_t* data = nullptr;
+
+  std::uint32_t* panel(std::int64_t index) const { return data + index * words; }
+};
+
+enum PackedScratch { kPackedRows, kPackedColumns, kBlock, kPackedScratches };
+
+template <class T>
+T* packed_scratch(PackedScratch use, std::int64_t elements) {
+  thread_local Scratch scratch[kPackedScratches];
+  return reinterpret_cast<T*>(scratch[use].get(static_cast<std::size_t>(elements) * sizeof(T)));
+}
+
+/// Terms of one sum that are multiplied together, and where their words begin in a panel.
+struct TermPart {
+  std::size_t term = 0;
+  std::int64_t first = 0, k = 0;  // of the term's sum
+  std::int64_t depth = 0;         // in words
+  std::int64_t row_words = 0, column_words = 0;
+};
+
+class PackedProduct {
+ public:
+  PackedProduct(const PanelTiles& tiles, std::int64_t m, std::int64_t n, std::span<const ProductTerm> terms)
+      : tiles_(tiles), m_(m), n_(n), terms_(terms) {
+    const auto place = [](std::int64_t& words, std::int64_t depth, std::int64_t width) {
+      const std::int64_t begin = words;
+      words += ceil_div(depth * width + kWordsBehind, kWordsBehind) * kWordsBehind;
+      return begin;
+    };
+    for (std::size_t t = 0; t < terms.size(); ++t) {
+      const std::int64_t words = ceil_div(terms[t].k, tiles.terms_of_word);
+      const std::int64_t count = ceil_div(words, kDepth);
+      const std::int64_t most = ceil_div(words, count);
+      for (std::int64_t first = 0; first < words; first += most) {
+        TermPart part{
+            .term = t, .first = first * tiles.terms_of_word, .depth = std::min(most, words - first)};
+        part.k = std::min(part.depth * tiles.terms_of_word, terms[t].k - part.first);
+        part.row_words = place(row_words_, part.depth, tiles.rows);
+        part.column_words = place(column_words_, part.depth, tiles.columns);
+        parts_.push_back(part);
+      }
+      depth_ += words;
+    }
+  }
+
+  /// Each thread has a rectangle of C, which it makes by itself: what one thread packs would be far from the
+  /// caches of another.
+  void run(float* c, std::int64_t c_row, bool add, const ProductBlockDone* done) {
+    const std::int64_t tiles = ceil_div(m_, tiles_.rows), panels = ceil_div(n_, tiles_.columns);
+    const double work = cost(m_, n_);
+    const std::int64_t workers = in_parallel() ? 1 : threads_for(work, tiles * panels);
+    std::int64_t across = 1;
+    const auto slowest = [&](std::int64_t columns) {
+      return cost(ceil_div(tiles, workers / columns) * tiles_.rows,
+                  ceil_div(panels, columns) * tiles_.columns);
+    };
+    for (std::int64_t columns = 2; columns <= workers; ++columns)
+      if (workers % columns == 0 && slowest(columns) < slowest(across)) across = columns;
+    const std::int64_t down = workers / across;
+    parallel_ranges(workers, static_cast<int>(workers), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t w = begin; w < end; ++w) {
+        const std::int64_t i = w / across, j = w % across;
+        ProductBlock part{c, c_row, tiles * i / down * tiles_.rows, 0, panels * j / across * tiles_.columns,
+                          0};
+        part.rows = std::min(tiles * (i + 1) / down * tiles_.rows, m_) - part.row;
+        part.columns = std::min(panels * (j + 1) / across * tiles_.columns, n_) - part.column;
+        run_part(part, add, done);
+      }
+    });
+  }
+
+ private:
+  /// Estimates the nanoseconds of a rectangle of C.
+  double cost(std::int64_t rows, std::int64_t columns) const {
+    const auto depth = static_cast<double>(depth_), m = static_cast<double>(rows),
+               n = static_cast<double>(columns);
+    return depth * (m * n * kNanosecondsOfWords + (m + n) * kNanosecondsOfPacking);
+  }
+
+  /// Packs and multiplies a rectangle of C, as much of it at a time as caches hold.
+  void run_part(const ProductBlock& part, bool add, const ProductBlockDone* done) const {
+    const auto panels_of = [](std::int64_t width, std::int64_t panel_width, std::int64_t words) {
+      const std::int64_t most = kPackedBytes / (words * std::int64_t{sizeof(std::uint32_t)});
+      return std::min(ceil_div(width, panel_width), std::max(most, kFewestTiles));
+    };
+    Panels rows{tiles_.rows, row_words_}, columns{tiles_.columns, column_words_};
+    const std::int64_t height = panels_of(part.rows, tiles_.rows, row_words_);
+    const std::int64_t width = panels_of(part.columns, tiles_.columns, column_words_);
+    rows.data = packed_scratch<std::uint32_t>(kPackedRows, height * row_words_);
+    columns.data = packed_scratch<std::uint32_t>(kPackedColumns, width * column_words_);
+    for (std::int64_t j = 0; j < part.columns; j += width * tiles_.columns) {
+      for (std::int64_t i = 0; i < part.rows; i += height * tiles_.rows) {
+        ProductBlock packed = part;
+        packed.row += i;
+        packed.rows = std::min(height * tiles_.rows, part.rows - i);
+        packed.column += j;
+        packed.columns = std::min(width * tiles_.columns, part.columns - j);
+        if (j == 0 || height * tiles_.rows < part.rows) pack(rows, packed.row, packed.rows, true);
+        if (i == 0) pack(columns, packed.column, packed.columns, false);
+        multiply(rows, columns, packed, add, done);
+      }
+    }
+  }
+
+  /// Packs `width` rows of A, or columns of B, from `first` on.
+  void pack(const Panels& panels, std::int64_t first, std::int64_t width, bool is_row) const {
+    const std::int64_t together = kPanelsTogether * panels.panel_width;
+    for (std::int64_t at = 0; at < width; at += together) {
+      for (const TermPart& part : parts_) {
+        const HalfMatrix& x = is_row ? terms_[part.term].a : terms_[part.term].b;
+        PanelSource source{.type = x.type};
+        source.width_stride = is_row ? x.row : x.column;
+        source.depth_stride = is_row ? x.column : x.row;
+        source.width = std::min(together, width - at);
+        source.depth = part.k;
+        source.data = x.data + ((first + at) * source.width_stride + part.first * source.depth_stride) *
+                                   static_cast<std::int64_t>(size_of(x.type));
+        std::uint32_t* words =
+            panels.panel(at / panels.panel_width) + (is_row ? part.row_words : part.column_words);
+        tiles_.pack(source, panels.panel_width, words, panels.words);
+      }
+    }
+  }
+
+  /// Multiplies what is packed, a few rows of tiles at a time, so that their panels and their part of C stay
+  /// in an L2 cache.
+  void multiply(const Panels& rows, const Panels& columns, const ProductBlock& packed, bool add,
+                const ProductBlockDone* done) const {
+    const std::int64_t row_bytes = tiles_.rows * std::int64_t{sizeof(float)};
+    const std::int64_t strip = std::clamp(std::min(kBlockBytes / (packed.columns * row_bytes),
+                                                   kStripBytes / (std::min(depth_, kDepth) * row_bytes)),
+                                          kFewestTiles, kMostTiles);
+    const std::int64_t tiles = ceil_div(packed.rows, tiles_.rows), strips = ceil_div(tiles, strip);
+    for (std::int64_t s = 0; s < strips; ++s) {
+      const std::int64_t first = tiles * s / strips, row = first * tiles_.rows;
+      ProductBlock block = packed;
+      block.row += row;
+      block.rows = std::min(tiles * (s + 1) / strips * tiles_.rows, packed.rows) - row;
+      multiply_block(rows, first, columns, block, add, done);
+    }
+  }
+
+  void multiply_block(const Panels& rows, std::int64_t first_tile, const Panels& columns, ProductBlock& block,
+                      bool add, const ProductBlockDone* done) const {
+    float* to = nullptr;
+    if (done != nullptr) {
+      // Rows of a power of two would share few sets of the nearest cache.
+      block.row_stride = block.columns < kFarColumns ? block.columns : block.columns + kWordsBehind;
+      to = packed_scratch<float>(kBlock, block.rows * block.row_stride);
+    } else {
+      to = const_cast<float*>(block.data) + block.row * block.row_stride + block.column;
+    }
+    block.data = to;
+    for (std::size_t begin = 0, end = 0; begin < parts_.size(); begin = end) {
+      // Parts that are multiplied tile by tile, one after the other: together no more than kDepth.
+      std::int64_t depth = 0;
+      do depth += parts_[end++].depth;
+      while (end < parts_.size() && depth + parts_[end].depth <= kDepth);
+      const std::span<const TermPart> run = std::span(parts_).subspan(begin, end - begin);
+      for (std::int64_t j = 0; j < block.columns; j += tiles_.columns)
+        for (std::int64_t i = 0; i < block.rows; i += tiles_.rows)
+          multiply_tile(run, block, to, i, rows.panel(first_tile + i / tiles_.rows), j,
+                        columns.panel(j / tiles_.columns), add || begin > 0);
+    }
+    if (done != nullptr) (*done)(block);
+  }
+
+  /// Adds a run of parts to the tile at a row and a column of a block.
+  void multiply_tile(std::span<const TermPart> run, const ProductBlock& block, float* to, std::int64_t row,
+                     const std::uint32_t* a, std::int64_t column, const std::uint32_t* b, bool add) const {
+    PanelTile tile{.c = to + row * block.row_stride + column,
+                   .c_row = block.row_stride,
+                   .rows = std::min(tiles_.rows, block.rows - row),
+                   .columns = std::min(tiles_.columns, block.columns - column),
+                   .add = add};
+    for (const TermPart& part : run) {
+      tile.alpha = terms_[part.term].alpha;
+      tiles_.multiply(part.depth, a + part.row_words, b + part.column_words, tile);
+      tile.add = true;
+    }
+  }
+
+  const PanelTiles& tiles_;
+  std::int64_t m_, n_;
+  std::int64_t depth_ = 0;                         // of all terms, in words
+  std::int64_t row_words_ = 0, column_words_ = 0;  // of a panel
+  std::span<const ProductTerm> terms_;
+  std::vector<TermPart> parts_;
+};
+
+}  // namespace
+
+void multiply_packed(const PanelTiles& tiles, std::int64_t m, std::int64_t n,
+                     std::span<const ProductTerm> terms, float* c, std::int64_t c_row, bool add) {
+  PackedProduct(tiles, m, n, terms).run(c, c_row, add, nullptr);
+}
+
+void multiply_packed(const PanelTiles& tiles, std::int64_t m, std::int64_t n,
+                     std::span<const ProductTerm> terms, const ProductBlockDone& done) {
+  PackedProduct(tiles, m, n, terms).run(nullptr, 0, false, &done);
+}
+
+}  // namespace caldera::cpu
