@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/caldera.h"
+#include "engine/device/cpu/machine_code/machine_code.h"
 #include "engine/device/cpu/tiles/turned_copy.h"
 #include "ops/ops.h"
 #include "tests/support/instruction_sets.h"
@@ -54,6 +55,7 @@ void check_all(const char* name) {
   check<T>(name, 1, 67, 93, 5, 2);
   check<T>(name, 3, 130, 40, 0, 2);
   check<T>(name, 7, 16, 61, 1, 3);
+  check<T>(name, 20, 17, 21, 0, 2);
   // Past the caches, which takes 8 MiB.
   check<T>(name, 1, 1024 + 16, (std::int64_t{8} << 20) / 1024 / static_cast<std::int64_t>(sizeof(T)), 0, 2);
 }
@@ -109,11 +111,48 @@ void check_computed(std::int64_t rows, std::int64_t columns, DType type) {
 TEST(CpuTurnedCopy, TransposedOperandsAreComputedWithInBlocks) {
   for (const DType type : {DType::f32, DType::f64, DType::bf16, DType::i32, DType::u8}) {
     for (const std::int64_t rows : {3, 16, 33, 100, 1000})
-      for (const std::int64_t columns : {15, 16, 48, 160}) check_computed(rows, columns, type);
+      for (const std::int64_t columns : {15, 16, 48, 131, 160}) check_computed(rows, columns, type);
   }
   // Past the caches.
   check_computed(2050, 1040, DType::f32);
   check_computed(1030, 1056, DType::f64);
+  check_computed(2050, 1045, DType::f32);
+}
+
+/// (transpose(x) + transpose(z)) * 2 of batches, where nothing runs along the result's innermost dim.
+void check_only_across(std::int64_t batch, std::int64_t rows, std::int64_t columns, DType from, DType to) {
+  SCOPED_TRACE(::testing::Message() << name(from) << " to " << name(to) << ", " << batch << " x " << rows
+                                    << " x " << columns);
+  std::vector<float> values(static_cast<std::size_t>(batch * rows * columns));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i * 7 % 101 % 31);
+  LazyTensor x = astype(LazyTensor::from_vector(values, {batch, columns, rows}, Device::cpu()), from);
+  LazyTensor z = x + 1;
+  eval({x, z});
+  const LazyTensor sum = astype((transpose(x) + transpose(z)) * 2, to);
+  const std::vector<float> result = astype(sum, DType::f32).to_vector<float>();
+  std::int64_t wrong = 0;
+  for (std::int64_t b = 0; b < batch; ++b)
+    for (std::int64_t i = 0; i < rows; ++i)
+      for (std::int64_t j = 0; j < columns; ++j) {
+        const float value = values[static_cast<std::size_t>((b * columns + j) * rows + i)];
+        wrong += result[static_cast<std::size_t>((b * rows + i) * columns + j)] != 4 * value + 2;
+      }
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(CpuTurnedCopy, ResultsAreTurnedWhereAllOperandsAreTransposed) {
+  const cpu::MachineCodeUse before = cpu::machine_code_use();
+  for (const auto use : {cpu::MachineCodeUse::always, cpu::MachineCodeUse::never}) {
+    cpu::set_machine_code_use(use);
+    for (const DType from : {DType::f32, DType::bf16, DType::i32})
+      for (const DType to : {DType::f32, DType::f16}) {
+        check_only_across(1, 64, 128, from, to);
+        check_only_across(3, 37, 85, from, to);
+        check_only_across(2, 16, 300, from, to);
+      }
+    check_only_across(1, 1040, 2054, DType::f32, DType::f32);  // past the caches
+  }
+  cpu::set_machine_code_use(before);
 }
 
 }  // namespace

@@ -15,17 +15,40 @@ namespace HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// The side of a square: a cache line of elements of four or eight bytes. Of narrower ones it is less, as the
-/// lines of more rows would be too many for a set of the nearest cache.
+/// Rows and columns of a square of what is written. With registers of 64 bytes a row is a line of the cache.
 template <class T>
-constexpr std::int64_t kSquare = sizeof(T) == 8 ? 8 : 16;
+constexpr std::int64_t kSquareRows = sizeof(T) == 8 ? 8 : 16;
+template <class T>
+constexpr std::int64_t kSquareColumns = HWY_ARCH_X86&& HWY_TARGET <= HWY_AVX3
+                                            ? 64 / static_cast<std::int64_t>(sizeof(T))
+                                            : kSquareRows<T>;
 
-/// to[i * to_row + j] = from[j * from_row + i] of a square.
-template <bool kPastCaches, class T>
-HWY_INLINE void turn_square(const T* from, std::int64_t from_row, T* to, std::int64_t to_row) {
-  for (std::int64_t i = 0; i < kSquare<T>; ++i)
-    for (std::int64_t j = 0; j < kSquare<T>; ++j) to[i * to_row + j] = from[j * from_row + i];
+/// Whether there is turn_narrow(): where registers of 16 bytes may stand in arrays.
+template <class T>
+constexpr bool kHasNarrow = HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE;
+
+#if HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE
+
+/// Exchanges rows and columns of as many rows of 16 bytes as these have elements: to interleave the upper
+/// with the lower half of all rows moves each bit of an element's place one up, so that after as many times
+/// as a place has bits, row and column have changed places.
+template <class T>
+HWY_INLINE void turn_narrow(const T* from, std::int64_t from_row, T* to, std::int64_t to_row) {
+  constexpr int kLanes = 16 / sizeof(T);
+  const hn::FixedTag<T, kLanes> d;
+  hn::Vec<decltype(d)> a[kLanes], b[kLanes];
+  for (int i = 0; i < kLanes; ++i) a[i] = hn::LoadU(d, from + i * from_row);
+  for (int times = 1; times < kLanes; times *= 2) {
+    for (int i = 0; i < kLanes / 2; ++i) {
+      b[2 * i] = hn::InterleaveLower(d, a[i], a[i + kLanes / 2]);
+      b[2 * i + 1] = hn::InterleaveUpper(d, a[i], a[i + kLanes / 2]);
+    }
+    for (int i = 0; i < kLanes; ++i) a[i] = b[i];
+  }
+  for (int i = 0; i < kLanes; ++i) hn::StoreU(a[i], d, to + i * to_row);
 }
+
+#endif
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
 
@@ -69,12 +92,34 @@ HWY_INLINE void turn_lines(__m512i (&a)[16]) {
   }
 }
 
-template <bool kPastCaches>
-HWY_INLINE void turn_square(const std::uint32_t* from, std::int64_t from_row, std::uint32_t* to,
-                            std::int64_t to_row) {
+/// Sixteen elements of each of the rows that make up a line of what is written, row after row in each group
+/// of 32 bits.
+HWY_INLINE __m512i interleaved(const std::uint32_t* from, std::int64_t) { return _mm512_loadu_si512(from); }
+HWY_INLINE __m512i interleaved(const std::uint16_t* from, std::int64_t from_row) {
+  const auto row = [&](int k) {
+    return _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + k * from_row)));
+  };
+  return _mm512_or_si512(row(0), _mm512_slli_epi32(row(1), 16));
+}
+HWY_INLINE __m512i interleaved(const std::uint8_t* from, std::int64_t from_row) {
+  const auto row = [&](int k) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + k * from_row));
+  };
+  const __m128i a = row(0), b = row(1), c = row(2), d = row(3);
+  const auto pairs = [](__m128i x, __m128i y) {  // of 16 bits
+    return _mm256_or_si256(_mm256_cvtepu8_epi16(x), _mm256_slli_epi16(_mm256_cvtepu8_epi16(y), 8));
+  };
+  const __m512i lower = _mm512_cvtepu16_epi32(pairs(a, b));
+  return _mm512_or_si512(lower, _mm512_slli_epi32(_mm512_cvtepu16_epi32(pairs(c, d)), 16));
+}
+
+/// to[i * to_row + j] = from[j * from_row + i] of a square.
+template <bool kPastCaches, class T>
+HWY_INLINE void turn_square(const T* from, std::int64_t from_row, T* to, std::int64_t to_row) {
+  constexpr int kTogether = 4 / sizeof(T);
   __m512i lines[16];
 #pragma GCC unroll 16
-  for (int i = 0; i < 16; ++i) lines[i] = _mm512_loadu_si512(from + i * from_row);
+  for (int i = 0; i < 16; ++i) lines[i] = interleaved(from + i * kTogether * from_row, from_row);
   turn_lines(lines);
 #pragma GCC unroll 16
   for (int i = 0; i < 16; ++i) store_line<kPastCaches>(to + i * to_row, lines[i]);
@@ -109,7 +154,16 @@ HWY_INLINE void turn_square(const std::uint64_t* from, std::int64_t from_row, st
   for (int i = 0; i < 8; ++i) store_line<kPastCaches>(to + i * to_row, b[i]);
 }
 
-#elif HWY_TARGET != HWY_SCALAR
+#else
+
+/// to[i * to_row + j] = from[j * from_row + i] of a square.
+template <bool kPastCaches, class T>
+HWY_INLINE void turn_square(const T* from, std::int64_t from_row, T* to, std::int64_t to_row) {
+  for (std::int64_t i = 0; i < kSquareRows<T>; ++i)
+    for (std::int64_t j = 0; j < kSquareColumns<T>; ++j) to[i * to_row + j] = from[j * from_row + i];
+}
+
+#if HWY_TARGET != HWY_SCALAR
 
 template <bool kPastCaches>
 HWY_INLINE void turn_square(const std::uint32_t* from, std::int64_t from_row, std::uint32_t* to,
@@ -118,8 +172,8 @@ HWY_INLINE void turn_square(const std::uint32_t* from, std::int64_t from_row, st
   const hn::FixedTag<std::uint64_t, 2> wide;
   const auto pairs = [&](auto a, auto b) { return hn::BitCast(wide, hn::InterleaveLower(d, a, b)); };
   const auto upper_pairs = [&](auto a, auto b) { return hn::BitCast(wide, hn::InterleaveUpper(d, a, b)); };
-  for (std::int64_t j = 0; j < kSquare<std::uint32_t>; j += 4) {
-    for (std::int64_t i = 0; i < kSquare<std::uint32_t>; i += 4) {
+  for (std::int64_t j = 0; j < kSquareColumns<std::uint32_t>; j += 4) {
+    for (std::int64_t i = 0; i < kSquareRows<std::uint32_t>; i += 4) {
       const std::uint32_t* p = from + j * from_row + i;
       const auto r0 = hn::LoadU(d, p), r1 = hn::LoadU(d, p + from_row);
       const auto r2 = hn::LoadU(d, p + 2 * from_row), r3 = hn::LoadU(d, p + 3 * from_row);
@@ -133,6 +187,24 @@ HWY_INLINE void turn_square(const std::uint32_t* from, std::int64_t from_row, st
   }
 }
 
+#if !HWY_HAVE_SCALABLE
+
+template <bool kPastCaches>
+HWY_INLINE void turn_square(const std::uint16_t* from, std::int64_t from_row, std::uint16_t* to,
+                            std::int64_t to_row) {
+  for (std::int64_t j = 0; j < 16; j += 8)
+    for (std::int64_t i = 0; i < 16; i += 8)
+      turn_narrow(from + j * from_row + i, from_row, to + i * to_row + j, to_row);
+}
+
+template <bool kPastCaches>
+HWY_INLINE void turn_square(const std::uint8_t* from, std::int64_t from_row, std::uint8_t* to,
+                            std::int64_t to_row) {
+  turn_narrow(from, from_row, to, to_row);
+}
+
+#endif  // !HWY_HAVE_SCALABLE
+#endif  // HWY_TARGET != HWY_SCALAR
 #endif
 
 }  // namespace

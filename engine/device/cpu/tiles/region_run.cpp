@@ -25,7 +25,9 @@ void PreparedRegion::run(const RunContext& context) const {
     case Mode::nothing:
       return;
     case Mode::elementwise:
-      if (!copies_onto_itself(context) && !run_direct(context)) run_elementwise(context);
+      if (copies_onto_itself(context)) return;
+      if (!run_turned(context) && !run_direct(context)) run_elementwise(context);
+      for (const auto& rest : rests_) rest->run(context);
       return;
     case Mode::short_rows:
       if (!run_direct(context)) run_short_rows(context);

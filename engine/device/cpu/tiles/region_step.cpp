@@ -1,7 +1,8 @@
 #include "engine/device/cpu/tiles/region_step.h"
 
 #include <algorithm>
-#include <cstdlib>
+
+#include "engine/device/cpu/tiles/region_space.h"
 
 namespace caldera::cpu {
 namespace {
@@ -26,110 +27,9 @@ constexpr std::int64_t kShortRun = 256;
 /// Points of a run that machine code takes as a row.
 constexpr std::int64_t kShortestRun = 16;
 
-/// Strides from which an operand counts as transposed, and columns of the blocks that such ones are read in:
-/// a line of the cache of floats.
-constexpr std::int64_t kFarStride = 32;
-constexpr std::int64_t kBlock = 16;
-/// Bytes of an output above which its blocks go past the caches: no part of it would be in them later.
-constexpr std::int64_t kLargeOutput = std::int64_t{8} << 20;
-
-std::int64_t product(std::span<const std::int64_t> dims) {
-  std::int64_t p = 1;
-  for (std::int64_t d : dims) p *= d;
-  return p;
-}
-
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
-
-/// The iteration space with one row of strides an operand.
-struct PreparedRegion::Space {
-  std::vector<std::int64_t> dims;
-  std::vector<std::vector<std::int64_t>> strides;  // [operand][dim]
-  std::vector<std::int64_t> offsets;
-  int kept = 0;  // leading dims that are not reduced
-
-  Space(const Shape& extents, std::span<const Operand> operands, int kept_dims)
-      : dims(extents.begin(), extents.end()), kept(kept_dims) {
-    for (const Operand& o : operands) {
-      strides.emplace_back(o.strides.begin(), o.strides.end());
-      strides.back().resize(dims.size(), 0);
-      offsets.push_back(o.offset);
-    }
-  }
-
-  void erase(std::size_t d) {
-    dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(d));
-    for (auto& s : strides) s.erase(s.begin() + static_cast<std::ptrdiff_t>(d));
-    if (static_cast<int>(d) < kept) --kept;
-  }
-
-  /// Drops dims of one element and merges neighbours that are as one in every operand.
-  void collapse() {
-    for (std::size_t d = dims.size(); d-- > 0;)
-      if (dims[d] == 1) erase(d);
-    for (std::size_t d = dims.size(); d-- > 1;) {
-      if (static_cast<int>(d) == kept) continue;  // kept and reduced dims stay apart
-      const bool merges = std::all_of(strides.begin(), strides.end(),
-                                      [&](const auto& s) { return s[d - 1] == s[d] * dims[d]; });
-      if (!merges) continue;
-      dims[d] *= dims[d - 1];
-      erase(d - 1);
-    }
-  }
-
-  /// Moves dim `from` to the end.
-  void rotate_to_end(std::size_t from) {
-    const auto rotate = [&](std::vector<std::int64_t>& v) {
-      std::rotate(v.begin() + static_cast<std::ptrdiff_t>(from),
-                  v.begin() + static_cast<std::ptrdiff_t>(from) + 1, v.end());
-    };
-    rotate(dims);
-    for (auto& s : strides) rotate(s);
-  }
-
-  /// Where some operand runs through memory along a dim other than the last, lets tiles go along that dim in
-  /// blocks of the last one: that operand is read as a few streams, its cache lines are used whole, and each
-  /// line of the others is. Only extents that divide evenly. Returns whether it is so.
-  bool block_transposes() {
-    if (dims.size() < 2) return false;
-    const std::size_t last = dims.size() - 1;
-    if (dims[last] % kBlock != 0) return false;
-    for (const auto& s : strides) {
-      if (std::abs(s[last]) < kFarStride) continue;
-      for (std::size_t p = 0; p < last; ++p) {
-        if (std::abs(s[p]) != 1 || dims[p] < kBlock) continue;
-        split(p);
-        return true;
-      }
-    }
-    return false;
-  }
-
-  /// (..., p, ..., last) as (..., ..., last / B, p, B).
-  void split(std::size_t p) {
-    const auto reshape = [&](std::vector<std::int64_t>& v, bool extents) {
-      const std::int64_t x = v[p];
-      const std::int64_t y = v.back();
-      v.pop_back();
-      v.erase(v.begin() + static_cast<std::ptrdiff_t>(p));
-      if (extents)
-        v.insert(v.end(), {y / kBlock, x, kBlock});
-      else
-        v.insert(v.end(), {y * kBlock, x, y});
-    };
-    reshape(dims, true);
-    for (auto& s : strides) reshape(s, false);
-  }
-
-  /// Inputs that run through memory along `d`.
-  int unit_strides(std::size_t d, std::size_t inputs) const {
-    return static_cast<int>(std::count_if(strides.begin(),
-                                          strides.begin() + static_cast<std::ptrdiff_t>(inputs),
-                                          [&](const auto& s) { return std::abs(s[d]) == 1; }));
-  }
-};
 
 void PreparedRegion::list_operands(std::span<const Operand> operands, std::size_t given_inputs,
                                    std::size_t given_outputs) {
@@ -156,7 +56,7 @@ PreparedRegion::PreparedRegion(std::shared_ptr<const RegionProgram> program, con
   layout_.scalars.assign(scalars.begin(), scalars.end());
   list_operands(operands, static_cast<std::size_t>(given_inputs), static_cast<std::size_t>(given_outputs));
   Space points(space, operands, space.rank());
-  total_ = product(points.dims);
+  total_ = points_of(points.dims);
   points.collapse();
   prepare_elementwise(points);
 }
@@ -168,7 +68,7 @@ PreparedRegion::PreparedRegion(const Step& step, const RegionStep& region,
   list_operands(step.operands, 0, 0);
   const Kernel& kernel = region_->kernel();
   Space space(step.dims, step.operands, step.dims.rank() - region.reduce_rank);
-  total_ = product(space.dims);
+  total_ = points_of(space.dims);
   nanoseconds_ = static_cast<double>(total_) * region_->nanoseconds_per_element;
   copies_ = is_copy(step);
   space.collapse();
@@ -178,18 +78,14 @@ PreparedRegion::PreparedRegion(const Step& step, const RegionStep& region,
     if (moves_only(step))
       turned_ = TurnedCopy::of(space.dims, space.strides[0], space.strides[1], step.operands[0].offset,
                                step.operands[1].offset, layout_.inputs[0].size);
-    const bool is_blocked = space.block_transposes();
-    prepare_elementwise(space);
-    for (BoundOperand& output : layout_.outputs)
-      output.access.past_caches =
-          is_blocked && total_ * static_cast<std::int64_t>(output.size) >= kLargeOutput;
+    prepare_across(std::move(space), total_);
   }
 }
 
 void PreparedRegion::prepare_reduction(Space space) {
   const auto kept = static_cast<std::size_t>(space.kept);
-  outer_ = product(std::span(space.dims).first(kept));
-  reduced_ = product(std::span(space.dims).subspan(kept));
+  outer_ = points_of(std::span(space.dims).first(kept));
+  reduced_ = points_of(std::span(space.dims).subspan(kept));
   if (outer_ == 0) return;
   // The kept dim that most inputs run along, if it beats the innermost reduced one. Indices count as inputs:
   // what is generated is combined in the order in which it would be read.
@@ -210,7 +106,7 @@ void PreparedRegion::prepare_reduction(Space space) {
 
 TileForm PreparedRegion::form_of(const Space& space, std::size_t row_dims) const {
   TileForm form;
-  const bool empty = product(std::span(space.dims).subspan(row_dims)) < 2;
+  const bool empty = points_of(std::span(space.dims).subspan(row_dims)) < 2;
   std::size_t o = 0;
   const auto uniform = [&](const BoundOperand& bound, bool index) {
     if (bound.buffer < 0 && !index) return false;  // given at run time, one a point
@@ -275,7 +171,7 @@ void PreparedRegion::prepare_elementwise(const Space& space) {
   tiles_ = total_ / layout_.row * chunks_;
   contiguous_ = row_dims == 0 && is_contiguous();
   find_direct_operands();
-  if (!is_direct_ && !by_row) find_short_runs(space);
+  if (!is_direct_ && !by_row && !turns_) find_short_runs(space);
 }
 
 /// Rows of a few points that lie in every operand as runs, in blocks at equal distances: machine code takes

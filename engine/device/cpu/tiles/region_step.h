@@ -20,6 +20,7 @@
 namespace caldera::cpu {
 
 class TileRunner;
+struct RegionSpace;  // collapsed dims and strides, while preparing
 
 class PreparedRegion {
  public:
@@ -42,9 +43,10 @@ class PreparedRegion {
     long_rows,    // row reductions: a row takes several tiles
     columns,      // a reduction, a kept dim innermost: tiles run along it, accumulating
   };
-  struct Space;  // collapsed dims and strides, while preparing
+  using Space = RegionSpace;
 
   void list_operands(std::span<const Operand> operands, std::size_t given_inputs, std::size_t given_outputs);
+  void prepare_across(Space space, std::int64_t points);
   void prepare_elementwise(const Space& space);
   bool is_contiguous() const;
   void prepare_reduction(Space space);
@@ -55,11 +57,15 @@ class PreparedRegion {
   void bind(const Space& space, std::size_t row_dims);
   void find_direct_operands();
   void find_short_runs(const Space& space);
+  void find_turned_blocks(const Space& space);
 
   bool run_direct(const RunContext& context) const;
   void run_direct_rows(RowFunction function, const RunContext& context, std::int64_t first_row,
                        std::int64_t rows, std::int64_t first_point, std::int64_t points,
                        std::byte* wide = nullptr, std::int64_t block = 0) const;
+  bool run_turned(const RunContext& context) const;
+  void run_turned_blocks(RowFunction function, const RunContext& context, std::int64_t begin,
+                         std::int64_t end) const;
   void run_short_runs(RowFunction function, const RunContext& context, std::int64_t begin,
                       std::int64_t end) const;
   bool may_stream(const RunContext& context) const;
@@ -97,6 +103,8 @@ class PreparedRegion {
   bool contiguous_ = false;           // every operand is one run of memory, or one element
   bool copies_ = false;               // see is_copy()
   std::optional<TurnedCopy> turned_;  // instead of tiles
+  // Holds what fills no block of transposed operands, as regions of their own.
+  std::vector<std::shared_ptr<const PreparedRegion>> rests_;
 
   // Operands of machine code that goes through all rows where they are: see direct_run.cpp.
   struct DirectOperand {
@@ -114,6 +122,7 @@ class PreparedRegion {
   std::int64_t run_ = 0;
   std::int64_t block_rows_ = 1;
   std::vector<std::int64_t> block_dims_;
+  bool turns_ = false;  // the runs are those of the inputs, each a column of every output: see turned_run.cpp
 
   // row reductions: outer_ rows. columns: outer_ x reduced_ x width_ points in the order that tiles run.
   std::int64_t outer_ = 0;

@@ -34,9 +34,9 @@ std::int64_t short_rows(const Access& access, const Cursor& cursor, std::int64_t
 /// to[i * to_row + j] = from[j * from_row + i] for i in [0, rows), j in [0, columns).
 template <class T>
 void transpose(T* to, std::int64_t to_row, const T* from, std::int64_t from_row, std::int64_t rows,
-               std::int64_t columns) {
+               std::int64_t columns, bool past_caches = false) {
   turn_block(reinterpret_cast<const std::byte*>(from), from_row, reinterpret_cast<std::byte*>(to), to_row,
-             rows, columns, sizeof(T));
+             rows, columns, sizeof(T), past_caches);
 }
 
 template <class T>
@@ -49,6 +49,8 @@ void gather_typed(const Access& access, Cursor& cursor, const std::byte* base, s
     const T* p = from + cursor.element;
     if (const std::int64_t rows = transposed_rows(access, cursor, n); rows > 0) {
       const std::int64_t columns = access.inner_dim();
+      // The next rows, which are read behind what is computed of these.
+      for (std::int64_t k = 0; k < columns; ++k) __builtin_prefetch(p + k * stride + rows, 0, 2);
       transpose(to, columns, p, stride, rows, columns);
       to += rows * columns;
       n -= rows * columns;
@@ -89,7 +91,7 @@ void scatter_typed(const Access& access, Cursor& cursor, std::byte* base, const 
     T* p = to + cursor.element;
     if (const std::int64_t rows = transposed_rows(access, cursor, n); rows > 0) {
       const std::int64_t columns = access.inner_dim();
-      transpose(p, stride, from, columns, columns, rows);
+      transpose(p, stride, from, columns, columns, rows, access.past_caches);
       from += rows * columns;
       n -= rows * columns;
       cursor.step_rows(access, rows);

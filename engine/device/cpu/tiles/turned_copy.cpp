@@ -19,28 +19,61 @@ namespace caldera::cpu {
 namespace HWY_NAMESPACE {
 namespace {
 
-/// Elements ahead in each row that are asked for.
+/// Columns of what is written that are gone through together: as many rows are read side by side, and so much
+/// of a row is written at once. Of 2048 x 2048 floats, 16 MiB, past the caches, two cores of a Zen 4: 16
+/// columns 0.83 ms, 64 0.63, as long as a copy takes.
 template <class T>
-constexpr std::int64_t kAhead = 512 / static_cast<std::int64_t>(sizeof(T));
+constexpr std::int64_t kColumnsTogether = sizeof(T) == 8 ? 32 : 64;
 
-/// Goes along what is read, from one square to the next, then on to the columns of what is written: reading
-/// streams, and each line that is written is written whole.
+/// A square as wide as the registers are, and one of 16 bytes.
+template <bool kPastCaches, class T>
+struct Square {
+  static constexpr std::int64_t kRows = kSquareRows<T>, kColumns = kSquareColumns<T>;
+  using Inexact = Square<false, T>;
+  static HWY_INLINE void turn(const T* from, std::int64_t from_row, T* to, std::int64_t to_row) {
+    turn_square<kPastCaches>(from, from_row, to, to_row);
+  }
+};
+template <class T>
+struct NarrowSquare {
+  static constexpr std::int64_t kRows = 16 / sizeof(T), kColumns = kRows;
+  using Inexact = NarrowSquare;
+  static HWY_INLINE void turn(const T* from, std::int64_t from_row, T* to, std::int64_t to_row) {
+    if constexpr (kHasNarrow<T>) turn_narrow(from, from_row, to, to_row);
+  }
+};
+
+/// Goes square by square along a few rows of what is written, then along what is read, then on to the next
+/// columns. Squares at the end reach back over what is copied. At least one square.
+template <class S, class T>
+void turn_squares(const T* from, std::int64_t from_row, T* to, std::int64_t to_row, std::int64_t rows,
+                  std::int64_t columns) {
+  for (std::int64_t first = 0; first < columns; first += kColumnsTogether<T>) {
+    const std::int64_t end = std::min(columns, first + kColumnsTogether<T>);
+    for (std::int64_t r = 0; r < rows; r += S::kRows) {
+      const std::int64_t i = std::min(r, rows - S::kRows);
+      std::int64_t j = first;
+      for (; j + S::kColumns <= end; j += S::kColumns)
+        S::turn(from + j * from_row + i, from_row, to + i * to_row + j, to_row);
+      if (j == end) continue;
+      j = columns - S::kColumns;
+      S::Inexact::turn(from + j * from_row + i, from_row, to + i * to_row + j, to_row);
+    }
+  }
+}
+
+/// Past the caches: where rows begin with a whole line.
 template <bool kPastCaches, class T>
 void turn(const T* from, std::int64_t from_row, T* to, std::int64_t to_row, std::int64_t rows,
           std::int64_t columns) {
-  constexpr std::int64_t kSide = kSquare<T>;
-  const std::int64_t squares = rows / kSide * kSide;
-  std::int64_t j = 0;
-  for (; j + kSide <= columns; j += kSide) {
-    for (std::int64_t i = 0; i < squares; i += kSide) {
-      for (std::int64_t k = j; k < j + kSide; ++k) __builtin_prefetch(from + k * from_row + i + kAhead<T>);
-      turn_square<kPastCaches>(from + j * from_row + i, from_row, to + i * to_row + j, to_row);
-    }
-    for (std::int64_t i = squares; i < rows; ++i)
-      for (std::int64_t k = j; k < j + kSide; ++k) to[i * to_row + k] = from[k * from_row + i];
-  }
+  using Wide = Square<kPastCaches, T>;
+  using Narrow = NarrowSquare<T>;
+  if (rows >= Wide::kRows && columns >= Wide::kColumns)
+    return turn_squares<Wide>(from, from_row, to, to_row, rows, columns);
+  if (kHasNarrow<T> && rows >= Narrow::kRows && columns >= Narrow::kColumns)
+    return turn_squares<Narrow>(from, from_row, to, to_row, rows, columns);
   for (std::int64_t i = 0; i < rows; ++i)
-    for (std::int64_t k = j; k < columns; ++k) to[i * to_row + k] = from[k * from_row + i];
+    for (std::int64_t k = 0; k < columns; ++k) to[i * to_row + k] = from[k * from_row + i];
 }
 
 /// rows x columns of what is written, whose elements have `size` bytes.
@@ -50,13 +83,10 @@ void turn_bytes(const std::byte* from, std::int64_t from_row, std::byte* to, std
     using T = decltype(element);
     const auto* source = reinterpret_cast<const T*>(from);
     auto* result = reinterpret_cast<T*>(to);
-    const bool is_aligned = reinterpret_cast<std::uintptr_t>(to) % 64 == 0 && to_row % kSquare<T> == 0;
-    if (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3 && sizeof(T) >= 4 && past_caches && is_aligned) {
-      turn<true>(source, from_row, result, to_row, rows, columns);
-      hwy::FlushStream();
-    } else {
-      turn<false>(source, from_row, result, to_row, rows, columns);
-    }
+    const bool is_aligned = reinterpret_cast<std::uintptr_t>(to) % 64 == 0 && to_row % kSquareColumns<T> == 0;
+    if (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3 && past_caches && is_aligned)
+      return turn<true>(source, from_row, result, to_row, rows, columns);
+    turn<false>(source, from_row, result, to_row, rows, columns);
   };
   switch (size) {
     case 1:
@@ -129,8 +159,8 @@ constexpr std::int64_t kLargeResult = std::int64_t{8} << 20;
 }  // namespace
 
 void turn_block(const std::byte* from, std::int64_t from_row, std::byte* to, std::int64_t to_row,
-                std::int64_t rows, std::int64_t columns, std::size_t size) {
-  HWY_DYNAMIC_DISPATCH(turn_bytes)(from, from_row, to, to_row, rows, columns, size, false);
+                std::int64_t rows, std::int64_t columns, std::size_t size, bool past_caches) {
+  HWY_DYNAMIC_DISPATCH(turn_bytes)(from, from_row, to, to_row, rows, columns, size, past_caches);
 }
 
 void copy_rows(const CopiedRows& copied) { HWY_DYNAMIC_DISPATCH(copy_rows_of)(copied); }
@@ -191,6 +221,7 @@ void TurnedCopy::run(const std::byte* from, std::byte* to, int threads) const {
       (from + (source + first) * size, written_.from, to + (result + first * read_.to) * size, read_.to,
        last - first, written_.extent, size_, past_caches);
     }
+    if (past_caches) hwy::FlushStream();
   });
 }
 

@@ -11,9 +11,10 @@
 namespace caldera::cpu {
 
 /// Turns a block: to[i * to_row + j] = from[j * from_row + i] for i in [0, rows), j in [0, columns), elements
-/// of `size` bytes. Goes along what is read.
+/// of `size` bytes. `past_caches` asks for a way past them, which rows take that begin with a whole line of
+/// 64 bytes; hwy::FlushStream() ends that.
 void turn_block(const std::byte* from, std::int64_t from_row, std::byte* to, std::int64_t to_row,
-                std::int64_t rows, std::int64_t columns, std::size_t size);
+                std::int64_t rows, std::int64_t columns, std::size_t size, bool past_caches = false);
 
 /// Rows of `bytes` that are copied, with strides in bytes.
 struct CopiedRows {
