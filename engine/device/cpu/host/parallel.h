@@ -8,9 +8,10 @@
 
 namespace caldera::cpu {
 
-/// Estimated nanoseconds of work on one thread above which a second one is woken. Waking a sleeping thread
-/// and waiting for it costs about 65 us; a team that is still spinning answers within one.
-inline constexpr double kParallelNanoseconds = 40'000;
+/// Estimated nanoseconds of work on one thread above which a second one is woken. A team that is still
+/// spinning answers within one microsecond; a sleeping thread takes about 65, in which the caller does the
+/// work itself.
+inline constexpr double kParallelNanoseconds = 16'000;
 
 /// Whether the calling thread already is one of a team: nested work stays on it.
 bool in_parallel();
