@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/base/error.h"
+#include "engine/base/small_allocator.h"
 #include "engine/device/backend.h"
 #include "engine/graph/data_leaf.h"
 #include "engine/graph/histories.h"
@@ -42,7 +43,7 @@ struct Launch {
 
 /// What an evaluation waits for.
 struct Scheduled {
-  std::vector<Launch> launches;
+  SmallList<Launch> launches;
   std::vector<std::shared_ptr<Event>> earlier;  // of what other evaluations compute
 
   std::vector<std::shared_ptr<Event>> events() && {
@@ -51,10 +52,28 @@ struct Scheduled {
   }
 };
 
-/// What scheduling works with, kept from one evaluation to the next. Under graph_mutex().
+/// An output's place, and what becomes of its history.
+struct SettledOutput {
+  Node* node = nullptr;
+  Value value;
+  Job* job = nullptr;
+  bool keeps = false;
+  bool has_origins = false;
+  std::uint32_t depth = 0;  // of its history
+  bool is_optional = false;
+};
+
+/// What scheduling works with, kept from one evaluation to the next: most are small, and to make lists and
+/// drop them would be a good part of what they cost. Under graph_mutex().
 struct Workspace {
   std::vector<GraphKey> captures;  // one a device, as many as there ever were at once
   std::size_t used = 0;
+  std::vector<SettledOutput> outputs;
+  std::vector<Node*> passed_by;  // that the program holds, and that are computed, but not for keeps
+  std::vector<NodePtr> ended;    // of earlier evaluations, whose history ends
+  std::vector<std::pair<Job*, Node*>> donors;
+  std::vector<Node*> cuts;
+  HistoryChoice choice;
 
   GraphKey& capture_on(Device device) {
     for (std::size_t i = 0; i < used; ++i) {
@@ -64,13 +83,23 @@ struct Workspace {
     captures[used].reset(device);
     return captures[used++];
   }
-  /// A huge graph's lists are not worth keeping.
+  /// Ends an attempt. A huge graph's lists are not worth keeping.
   void finish() {
     constexpr std::size_t kWorthKeeping = std::size_t{1} << 16;
-    for (std::size_t i = 0; i < used; ++i) {
-      if (captures[i].walk.order.capacity() > kWorthKeeping) captures[i] = {};
+    bool is_huge = outputs.capacity() > kWorthKeeping || passed_by.capacity() > kWorthKeeping;
+    for (std::size_t i = 0; i < used; ++i)
+      is_huge = is_huge || captures[i].walk.order.capacity() > kWorthKeeping;
+    if (is_huge) {
+      *this = {};
+      return;
     }
     used = 0;
+    outputs.clear();
+    passed_by.clear();
+    ended.clear();
+    donors.clear();
+    cuts.clear();
+    choice.clear();
   }
 };
 
@@ -84,7 +113,10 @@ Workspace& workspace() {
 class Attempt {
  public:
   Attempt(PlanFinder& plans, Scheduled& scheduled, std::vector<NodePtr>& bin, bool with_optional)
-      : plans_(plans), scheduled_(scheduled), bin_(bin), with_optional_(with_optional) {}
+      : work_(workspace()), plans_(plans), scheduled_(scheduled), bin_(bin), with_optional_(with_optional) {}
+  ~Attempt() { work_.finish(); }
+  Attempt(const Attempt&) = delete;
+  Attempt& operator=(const Attempt&) = delete;
 
   /// Whether it takes in what nobody asked for.
   bool has_totals() const { return has_totals_; }
@@ -93,17 +125,15 @@ class Attempt {
   bool run(std::span<const LazyTensor> outputs, bool run_inline) {
     scheduled_ = {};
     drop_loose_values(bin_);
-    Workspace& work = workspace();
-    work.used = 0;
-    capture(work, outputs);
+    capture(outputs);
     bool crosses = false;
-    for (std::size_t i = work.used; i-- > 0;) {  // the first one's walk is the latest then
-      GraphKey& c = work.captures[i];
+    for (std::size_t i = work_.used; i-- > 0;) {  // the first one's walk is the latest then
+      GraphKey& c = work_.captures[i];
       c.fill();
       if (with_optional_ && !c.crosses) add_totals(c);
       crosses = crosses || c.crosses;
     }
-    const bool found = crosses ? add_parts(work) : add_captures(work);
+    const bool found = crosses ? add_parts() : add_captures();
     if (found) {
       settle();
       // The jobs of parts run on the streams' own threads: one that ran them all itself would be in the way
@@ -114,23 +144,11 @@ class Attempt {
       }
       bound_histories(bin_);
     }
-    work.finish();
     return found;
   }
 
  private:
-  /// An output's place, and what becomes of its history.
-  struct Output {
-    Node* node = nullptr;
-    Value value;
-    Job* job = nullptr;
-    bool keeps = false;
-    bool has_origins = false;
-    std::uint32_t depth = 0;  // of its history
-    bool is_optional = false;
-  };
-
-  void capture(Workspace& work, std::span<const LazyTensor> outputs) {
+  void capture(std::span<const LazyTensor> outputs) {
     const std::uint64_t walk = next_walk();
     for (const LazyTensor& output : outputs) {
       Node& node = output.node();
@@ -142,7 +160,7 @@ class Attempt {
       }
       if (node.walk == walk) continue;
       node.walk = walk;
-      work.capture_on(node.device()).outputs.push_back(&node);
+      work_.capture_on(node.device()).outputs.push_back(&node);
     }
   }
 
@@ -158,37 +176,38 @@ class Attempt {
   }
 
   /// Captures of which none crosses devices: a job each.
-  bool add_captures(Workspace& work) {
-    scheduled_.launches.reserve(work.used);
-    for (std::size_t i = 0; i < work.used; ++i) {
-      GraphKey& c = work.captures[i];
+  bool add_captures() {
+    scheduled_.launches.reserve(work_.used);
+    for (std::size_t i = 0; i < work_.used; ++i) {
+      GraphKey& c = work_.captures[i];
       if (i > 0) c.fill();  // captures share leaves that are numbers, and the walk marks them
       std::shared_ptr<OpenDevice> open = open_device(c.device);
       const std::shared_ptr<Job> job = new_job();
       if (!find_plan(*job, c, open)) return false;
       const Plan& plan = job->executable->plan();
       const bool may_donate = !job->executable->may_fail();
-      HistoryChoice choice = choose_histories(c, may_donate ? &plan : nullptr);
+      HistoryChoice& choice = work_.choice;
+      choose_histories(c, may_donate ? &plan : nullptr, choice);
       bind(*job, c, open, nullptr, choice.donors);
       for (std::size_t k = 0; k < c.outputs.size(); ++k) {
-        outputs_.push_back({.node = c.outputs[k],
-                            .value = {job->storages[c.data.size() + k], 0, job->event_of(k)},
-                            .job = job.get(),
-                            .keeps = choice.keeps[k],
-                            .has_origins = choice.has_origins[k],
-                            .depth = choice.depth});
+        work_.outputs.push_back({.node = c.outputs[k],
+                                 .value = {job->storages[c.data.size() + k], 0, job->event_of(k)},
+                                 .job = job.get(),
+                                 .keeps = choice.keeps[k],
+                                 .has_origins = choice.has_origins[k],
+                                 .depth = choice.depth});
         if (choice.donors[k] >= 0)
-          donors_.emplace_back(job.get(), c.data[static_cast<std::size_t>(choice.donors[k])]);
+          work_.donors.emplace_back(job.get(), c.data[static_cast<std::size_t>(choice.donors[k])]);
       }
       for (std::size_t k = 0; k < plan.optional_outputs.size(); ++k) {
         const std::size_t output = c.outputs.size() + k;
-        outputs_.push_back({.node = c.walk.order[plan.optional_outputs[k]],
-                            .value = {job->storages[c.data.size() + output], 0, job->event_of(output)},
-                            .job = job.get(),
-                            .keeps = true,
-                            .is_optional = true});
+        work_.outputs.push_back({.node = c.walk.order[plan.optional_outputs[k]],
+                                 .value = {job->storages[c.data.size() + output], 0, job->event_of(output)},
+                                 .job = job.get(),
+                                 .keeps = true,
+                                 .is_optional = true});
       }
-      for (const std::uint32_t place : c.wanted) passed_by_.push_back(c.walk.order[place]);
+      for (const std::uint32_t place : c.wanted) work_.passed_by.push_back(c.walk.order[place]);
       add_choice(choice, c.walk.order.size());
       scheduled_.launches.push_back({std::move(open), job, job->done});
     }
@@ -196,11 +215,11 @@ class Attempt {
   }
 
   /// A graph that crosses devices: jobs in an order in which none needs a later one.
-  bool add_parts(const Workspace& work) {
+  bool add_parts() {
     GraphKey all;
     const std::uint64_t walk = next_walk();
-    for (std::size_t i = 0; i < work.used; ++i) {
-      for (Node* output : work.captures[i].outputs) {
+    for (std::size_t i = 0; i < work_.used; ++i) {
+      for (Node* output : work_.captures[i].outputs) {
         if (std::exchange(output->walk, walk) != walk) all.outputs.push_back(output);
       }
     }
@@ -224,15 +243,16 @@ class Attempt {
       scheduled_.launches.push_back({std::move(open), job, job->done});
     }
     all.walk_again();
-    HistoryChoice choice = choose_histories(all, nullptr);
+    HistoryChoice& choice = work_.choice;
+    choose_histories(all, nullptr, choice);
     for (std::size_t k = 0; k < all.outputs.size(); ++k) {
       Node* node = all.outputs[k];
-      outputs_.push_back({.node = node,
-                          .value = std::move(inner.at(node)),
-                          .job = jobs.at(node),
-                          .keeps = choice.keeps[k],
-                          .has_origins = choice.has_origins[k],
-                          .depth = choice.depth});
+      work_.outputs.push_back({.node = node,
+                               .value = std::move(inner.at(node)),
+                               .job = jobs.at(node),
+                               .keeps = choice.keeps[k],
+                               .has_origins = choice.has_origins[k],
+                               .depth = choice.depth});
     }
     add_choice(choice, all.walk.order.size());
     return true;
@@ -314,27 +334,28 @@ class Attempt {
     const std::size_t share = std::max<std::size_t>(1, keeps);
     kept_nodes_ = std::max(kept_nodes_, nodes / share);
     kept_bytes_ = std::max(kept_bytes_, choice.kept_bytes / share);
-    std::move(choice.ended.begin(), choice.ended.end(), std::back_inserter(ended_));
+    std::move(choice.ended.begin(), choice.ended.end(), std::back_inserter(work_.ended));
     std::move(choice.others.begin(), choice.others.end(), std::back_inserter(bin_));
   }
 
   /// Gives the outputs their values, which are on their way, and ends histories.
   void settle() {
-    for (Node* node : passed_by_) node->note_passed_by();  // true of those that are given a value now, too
-    std::vector<Node*> cuts;
-    for (const NodePtr& node : ended_) cuts.push_back(node.get());
-    for (const Output& output : outputs_) {
+    for (Node* node : work_.passed_by)
+      node->note_passed_by();  // true of those that are given a value now, too
+    std::vector<Node*>& cuts = work_.cuts;
+    for (const NodePtr& node : work_.ended) cuts.push_back(node.get());
+    for (const SettledOutput& output : work_.outputs) {
       if (!output.keeps && output.has_origins) cuts.push_back(output.node);
     }
     const std::vector<OriginsPtr> origins = cuts.empty() ? std::vector<OriginsPtr>() : origins_of(cuts);
     auto next = origins.begin();
     Settlement* first = scheduled_.launches.empty() ? nullptr : &scheduled_.launches[0].job->settlement;
-    for (const NodePtr& node : ended_) first->cut(*node, *next++);
-    for (const auto& [job, leaf] : donors_) {
+    for (const NodePtr& node : work_.ended) first->cut(*node, *next++);
+    for (const auto& [job, leaf] : work_.donors) {
       job->settlement.add_donor(*leaf);
       count_donation(bytes_of(*leaf));
     }
-    for (Output& output : outputs_) {
+    for (SettledOutput& output : work_.outputs) {
       Settlement& settlement = output.job->settlement;
       settlement.add_value(*output.node, std::move(output.value));
       if (!output.keeps)
@@ -344,19 +365,16 @@ class Attempt {
       else if (!output.node->inputs().empty())
         output.node->keep_history(kept_nodes_, kept_bytes_, output.depth);
     }
-    std::move(ended_.begin(), ended_.end(), std::back_inserter(bin_));
-    ended_.clear();
+    std::move(work_.ended.begin(), work_.ended.end(), std::back_inserter(bin_));
+    work_.ended.clear();
   }
 
+  Workspace& work_;
   PlanFinder& plans_;
   Scheduled& scheduled_;
   std::vector<NodePtr>& bin_;
   const bool with_optional_;
   bool has_totals_ = false;
-  std::vector<Output> outputs_;
-  std::vector<Node*> passed_by_;  // that the program holds, and that are computed, but not for keeps
-  std::vector<NodePtr> ended_;    // of earlier evaluations, whose history ends
-  std::vector<std::pair<Job*, Node*>> donors_;
   std::size_t kept_nodes_ = 0;
   std::uint64_t kept_bytes_ = 0;
 };

@@ -103,6 +103,22 @@ void Job::end(std::exception_ptr error, bool has_begun) {
   done->set(error);
 }
 
+bool Job::renew() noexcept {
+  constexpr std::size_t kWorthKeeping = 1024;
+  const bool is_over =
+      executable == nullptr && copies.empty() && storages.empty() && depends.empty() && settlement.is_empty();
+  if (!is_over || bindings.slots.capacity() > kWorthKeeping || bindings.scalars.capacity() > kWorthKeeping)
+    return false;
+  bindings.slots.clear();
+  bindings.scalars.clear();
+  bindings.step_times = nullptr;
+  bindings.is_cancelled = nullptr;
+  done.reset();
+  output_events.clear();
+  record.reset();
+  return true;
+}
+
 void drop_idle_plans(Backend& backend) { plan_cache().drop_unused(backend.info().device); }
 
 Ticket submit_job(Backend& backend, const Job& job) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "engine/base/small_allocator.h"
 #include "engine/device/backend.h"
 #include "engine/graph/node.h"
 #include "engine/runtime/capture/settlement.h"
@@ -29,7 +30,7 @@ struct Job {
   std::vector<DeviceCopy> copies;          // from other devices
   std::shared_ptr<Executable> executable;  // null where there are only copies
   Bindings bindings;
-  std::vector<StoragePtr> storages;             // of all bindings
+  SmallList<StoragePtr> storages;               // of all bindings
   std::vector<std::shared_ptr<Event>> depends;  // of inputs that may still fail, or come from other devices
   std::shared_ptr<Event> done;
   /// Events of each output, in order, where some may be there though others fail; otherwise empty: `done`
@@ -46,6 +47,9 @@ struct Job {
   /// Lets go of everything, settles the outputs, and tells who waits. `error`: null if all went well.
   /// `has_begun`: memory may have been written.
   void end(std::exception_ptr error, bool has_begun);
+  /// Makes a job that has ended, or that was never filled, as a new one, which has the memory of its lists.
+  /// False of any other, and of one whose lists are not worth keeping.
+  bool renew() noexcept;
 };
 
 /// Drops the plans of the device that only the cache holds: they keep memory of it (argument tables).

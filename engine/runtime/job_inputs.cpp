@@ -1,17 +1,39 @@
 #include "engine/runtime/job_inputs.h"
 
+#include <atomic>
 #include <bit>
 #include <type_traits>
 
 #include "engine/base/error.h"
+#include "engine/base/small_allocator.h"
 #include "engine/graph/tracing/tracing.h"
 #include "engine/tensor/dispatch.h"
 
 namespace caldera {
 
+namespace {
+
+/// One that nobody holds any longer: programs that evaluate one thing after another need no more.
+constinit std::atomic<Job*> spare_job{nullptr};
+
+/// Keeps the job for the next evaluation, if it may.
+struct Release {
+  void operator()(Job* job) const noexcept {
+    Job* none = nullptr;
+    const bool is_kept =
+        small_memory::kIsKept && job->renew() &&
+        spare_job.compare_exchange_strong(none, job, std::memory_order_release, std::memory_order_relaxed);
+    if (!is_kept) delete job;
+  }
+};
+
+}  // namespace
+
 std::shared_ptr<Job> new_job() {
-  auto job = std::make_shared<Job>();
-  job->done = std::make_shared<Event>();
+  Job* spare = spare_job.exchange(nullptr, std::memory_order_acquire);
+  if (spare == nullptr) spare = new Job;
+  std::shared_ptr<Job> job(spare, Release(), SmallAllocator<Job>());
+  job->done = make_small_shared<Event>();
   job->bindings.is_cancelled = &job->done->cancel_flag();
   return job;
 }

@@ -3,8 +3,10 @@
 #include <fmt/core.h>
 
 #include <array>
+#include <span>
 #include <vector>
 
+#include "ops/core/checked_shape.h"
 #include "ops/core/node_builder.h"
 #include "ops/core/views.h"
 
@@ -27,10 +29,23 @@ const OpDef kBroadcast{
 const OpDef kSum{
     .name = "sum", .kind = OpClass::reduce, .scalar = ScalarOp::add, .vjp = sum_vjp, .jvp = ops::linear_jvp};
 
+/// Whether extents of 1 become others, and nothing else changes.
+bool is_stretched(const Shape& from, const Shape& to) {
+  if (from.rank() != to.rank()) return false;
+  for (int i = 0; i < from.rank(); ++i)
+    if (from[i] != to[i] && from[i] != 1) return false;
+  return true;
+}
+
 }  // namespace
 
 LazyTensor broadcast_to(const LazyTensor& x, const Shape& shape) {
-  if (x.shape() == shape) return x;
+  const Shape& from = x.shape();
+  if (from == shape) return x;
+  if (is_stretched(from, shape)) {
+    ops::check_extents(kBroadcast.name, shape, x.dtype());
+    return ops::make_checked(kBroadcast, shape, x.dtype(), x);
+  }
   if (x.rank() > shape.rank() || broadcast_shapes(x.shape(), shape, "broadcast_to") != shape) {
     throw ShapeError(fmt::format("broadcast_to: shape {} does not broadcast to {}", x.shape().to_string(),
                                  shape.to_string()));
@@ -39,7 +54,7 @@ LazyTensor broadcast_to(const LazyTensor& x, const Shape& shape) {
   while (aligned.rank() < shape.rank()) aligned.insert(0, 1);
   LazyTensor y = reshape(x, aligned);
   if (aligned == shape) return y;
-  return ops::make(kBroadcast, shape, x.dtype(), {y});
+  return ops::make(kBroadcast, shape, x.dtype(), std::span(&y, 1));
 }
 
 LazyTensor ops::reduced_along(const OpDef& op, const LazyTensor& x, const Axes& which, bool keepdims) {
@@ -50,10 +65,12 @@ LazyTensor ops::reduced_along(const OpDef& op, const LazyTensor& x, const Axes& 
     if (kept[static_cast<int>(axis)] != 1) mask |= std::int64_t{1} << axis;
     kept[static_cast<int>(axis)] = 1;
   }
-  LazyTensor out = x;
+  LazyTensor out;
   if (mask != 0) {
     const std::array<std::int64_t, 1> attributes{mask};
-    out = make(op, kept, x.dtype(), {x}, attributes);
+    out = make_checked(op, kept, x.dtype(), x, attributes);
+  } else {
+    out = x;
   }
   if (keepdims) return out;
   Shape squeezed;

@@ -5,6 +5,7 @@
 #include "engine/graph/data_leaf.h"
 #include "ops/core/broadcast.h"
 #include "ops/core/cast.h"
+#include "ops/core/checked_shape.h"
 #include "ops/core/node_builder.h"
 #include "ops/core/operands.h"
 
@@ -82,7 +83,9 @@ LazyTensor iota(const Shape& shape, int axis, DType dtype, Device device) {
                 dtype);
 }
 
-LazyTensor stop_gradient(const LazyTensor& x) { return ops::make(kStopGradient, x.shape(), x.dtype(), {x}); }
+LazyTensor stop_gradient(const LazyTensor& x) {
+  return ops::make_checked(kStopGradient, x.node().interned_shape(), x.dtype(), x);
+}
 
 LazyTensor LazyTensor::detach() const {
   const Node& n = node();

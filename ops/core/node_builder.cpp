@@ -9,6 +9,7 @@
 #include <string>
 
 #include "engine/graph/tracing/tracing.h"
+#include "ops/core/checked_shape.h"
 
 namespace caldera::ops {
 namespace {
@@ -16,32 +17,11 @@ namespace {
 const OpDef kScalar{.name = "scalar", .kind = OpClass::scalar, .zero_gradient = true};
 const OpDef kAnchored{.name = "number", .kind = OpClass::identity, .vjp = pass_cotangent, .jvp = linear_jvp};
 
-LazyTensor make_on(const OpDef& op, const Shape& shape, DType dtype, Device device,
-                   std::span<const LazyTensor> inputs, std::span<const std::int64_t> attributes) {
-  check_extents(op.name, shape, dtype);
-  constexpr std::size_t kFew = 4;
-  std::array<Node*, kFew> few;
-  std::vector<Node*> many;
-  Node** nodes = few.data();
-  if (inputs.size() > kFew) {
-    many.resize(inputs.size());
-    nodes = many.data();
-  }
-  for (std::size_t i = 0; i < inputs.size(); ++i) nodes[i] = &inputs[i].node();
-  return LazyTensor(Node::make(op, shape, dtype, device, {nodes, inputs.size()}, attributes));
-}
-
-std::string shapes_of(std::span<const LazyTensor> inputs) {
-  std::string text;
-  for (const LazyTensor& x : inputs) text += (text.empty() ? "" : ", ") + x.shape().to_string();
-  return text;
-}
-
 bool is_weak(const LazyTensor& x) { return is_scalar_leaf(x) && x.node().attributes()[1] != 0; }
 
 LazyTensor make_scalar(std::int64_t bits, DType dtype, bool weak) {
   const std::array<std::int64_t, 2> attributes{bits, weak ? 1 : 0};
-  return make_on(kScalar, Shape{}, dtype, Device::cpu(), {}, attributes);
+  return make_checked_on(kScalar, InternedShape(), dtype, Device::cpu(), {}, attributes);
 }
 
 }  // namespace
@@ -73,20 +53,9 @@ void check_countable(const Shape& shape, const char* op) {
 
 LazyTensor make(const OpDef& op, const Shape& shape, DType dtype, std::span<const LazyTensor> inputs,
                 std::span<const std::int64_t> attributes) {
-  Device device = inputs[0].device();
-  bool found = false;
-  for (const LazyTensor& x : inputs) {
-    if (is_scalar_leaf(x)) continue;
-    if (found && x.device() != device) {
-      throw DeviceError(
-          fmt::format("{}: operands are on different devices ({} and {}), shapes {}; move one with to()",
-                      op.name, device.to_string(), x.device().to_string(), shapes_of(inputs)));
-    }
-    device = x.device();
-    found = true;
-  }
-  if (!found) device = default_device();
-  return make_on(op, shape, dtype, device, inputs, attributes);
+  const Device device = common_device(op, inputs);
+  check_extents(op.name, shape, dtype);
+  return make_checked_on(op, shape, dtype, device, inputs, attributes);
 }
 
 LazyTensor make(const OpDef& op, const Shape& shape, DType dtype, std::initializer_list<LazyTensor> inputs,
@@ -96,7 +65,8 @@ LazyTensor make(const OpDef& op, const Shape& shape, DType dtype, std::initializ
 
 LazyTensor make_source(const OpDef& op, const Shape& shape, DType dtype, Device device,
                        std::initializer_list<LazyTensor> inputs, std::span<const std::int64_t> attributes) {
-  return make_on(op, shape, dtype, device, {inputs.begin(), inputs.size()}, attributes);
+  check_extents(op.name, shape, dtype);
+  return make_checked_on(op, shape, dtype, device, {inputs.begin(), inputs.size()}, attributes);
 }
 
 LazyTensor scalar(FillValue value, DType dtype) { return scalar_of_bits(value.bits(dtype), dtype); }
@@ -127,7 +97,7 @@ Device device_of(std::initializer_list<LazyTensor> operands) {
 }
 
 LazyTensor anchored(const LazyTensor& x, Device device) {
-  return is_scalar_leaf(x) ? make_on(kAnchored, Shape{}, x.dtype(), device, {&x, 1}, {}) : x;
+  return is_scalar_leaf(x) ? make_checked_on(kAnchored, InternedShape(), x.dtype(), device, {&x, 1}, {}) : x;
 }
 
 void check_domain(std::string_view op, ScalarDomain domain, DType dtype) {
@@ -151,9 +121,10 @@ Dims resolve_axes(const Axes& axes, const Shape& shape, std::string_view op) {
   if (axes.are_all()) named.fill(true);
   for (int axis : axes.are_all() ? std::span<const int>() : axes.list()) {
     // A tensor without axes is taken for one of one axis.
-    const bool single = shape.rank() == 0 && (axis == 0 || axis == -1);
-    bool& is_named =
-        named[static_cast<std::size_t>(single ? 0 : shape.normalize_axis(axis, std::string(op).c_str()))];
+    const int rank = shape.rank() == 0 ? 1 : shape.rank();
+    int place = axis < 0 ? axis + rank : axis;
+    if (place < 0 || place >= rank) place = shape.normalize_axis(axis, std::string(op).c_str());  // throws
+    bool& is_named = named[static_cast<std::size_t>(place)];
     if (is_named) {
       throw ShapeError(fmt::format("{}: an axis is named twice for shape {}", op, shape.to_string()));
     }

@@ -9,6 +9,7 @@
 #include "engine/graph/tracing/tracing.h"
 #include "ops/core/broadcast.h"
 #include "ops/core/cast.h"
+#include "ops/core/checked_shape.h"
 #include "ops/core/node_builder.h"
 
 namespace caldera::ops {
@@ -61,32 +62,54 @@ LazyTensor elementwise(const OpDef& op, const LazyTensor& x) {
   const DType dtype = cast ? DType::f32 : x.dtype();
   check_domain(op.name, traits.domain, dtype);
   const LazyTensor converted = cast ? as_operand(x, dtype) : LazyTensor();
-  return make(op, x.shape(), traits.gives_boolean ? DType::boolean : dtype, {cast ? &converted : &x, 1});
+  return make_checked(op, x.node().interned_shape(), traits.gives_boolean ? DType::boolean : dtype,
+                      cast ? converted : x);
 }
 
 namespace {
 
+/// The shape of both operands; that of one of them, as it mostly is, is found without a look-up.
+InternedShape common_shape(const OpDef& op, const Node& a, const Node& b) {
+  if (a.interned_shape() == b.interned_shape()) return a.interned_shape();
+  const Shape both = broadcast_shapes(a.shape(), b.shape(), std::string(op.name).c_str());
+  if (both == a.shape()) return a.interned_shape();
+  if (both == b.shape()) return b.interned_shape();
+  return both;
+}
+
+Device device_of_both(const OpDef& op, const LazyTensor& a, const LazyTensor& b) {
+  if (is_scalar_leaf(a)) return is_scalar_leaf(b) ? default_device() : b.device();
+  if (is_scalar_leaf(b) || a.device() == b.device()) return a.device();
+  const std::array both{a, b};
+  return common_device(op, both);  // throws
+}
+
+/// The operand of an operation on elements of this type and shape: `x` itself, or `made` of it.
+const LazyTensor& fitted(const OpDef& op, const LazyTensor& x, DType dtype, const InternedShape& shape,
+                         LazyTensor& made) {
+  const bool is_number = is_scalar_leaf(x);
+  const LazyTensor* fitting = &x;
+  if (is_number || x.dtype() != dtype) fitting = &(made = as_held_operand(op.name, x, dtype));
+  if (!is_number && x.node().interned_shape() != shape) fitting = &(made = broadcast_to(*fitting, shape));
+  return *fitting;
+}
+
 /// Of operands that may have to be converted or broadcast.
 LazyTensor elementwise_of_unlike(const OpDef& op, const ScalarOpInfo& traits, const LazyTensor& a,
                                  const LazyTensor& b) {
-  const Shape& x = a.shape();
-  const Shape& y = b.shape();
-  const std::array<const LazyTensor*, 2> given{&a, &b};
-  DType dtype = promote(dtype_beside(a, b), dtype_beside(b, a));
-  Shape shape = x;
-  if (x != y) {
-    shape = broadcast_shapes(x, y, std::string(op.name).c_str());
-    check_extents(op.name, shape, dtype);  // here the message can name the operation, not the broadcast
-  }
+  DType dtype = a.dtype() == b.dtype() ? a.dtype() : promote(dtype_beside(a, b), dtype_beside(b, a));
+  const InternedShape shape = common_shape(op, a.node(), b.node());
   if (traits.domain == ScalarDomain::floating && !is_floating(dtype)) dtype = DType::f32;
   // Numbers beyond a type can be compared with its elements, in a type that holds both.
   if (traits.gives_boolean && !(holds(dtype, a) && holds(dtype, b))) dtype = DType::i64;
+  check_extents(op.name, shape, dtype);  // here the message can name the operation, not a cast or broadcast
   check_domain(op.name, traits.domain, dtype);
-  std::array<LazyTensor, 2> operands;
-  for (std::size_t i = 0; i < 2; ++i)
-    operands[i] = broadcast_operand(as_held_operand(op.name, *given[i], dtype), shape);
-  return make(op, shape, traits.gives_boolean ? DType::boolean : dtype,
-              std::span<const LazyTensor>(operands));
+  LazyTensor made_of_a;
+  LazyTensor made_of_b;
+  const LazyTensor& x = fitted(op, a, dtype, shape, made_of_a);
+  const LazyTensor& y = fitted(op, b, dtype, shape, made_of_b);
+  return LazyTensor(Node::make(op, shape, traits.gives_boolean ? DType::boolean : dtype,
+                               device_of_both(op, x, y), x.node(), y.node()));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "ops/core/checked_shape.h"
 #include "ops/core/node_builder.h"
 
 namespace caldera {
@@ -40,6 +41,7 @@ LazyTensor reshape(const LazyTensor& x, const Shape& shape) {
     }
   }
   if (unknown >= 0) wanted[unknown] = 1;
+  if (unknown < 0 && wanted == x.shape()) return x;
   ops::check_extents("reshape", wanted, x.dtype());
   const std::int64_t known = wanted.numel();
   if (unknown >= 0 && known > 0) wanted[unknown] = x.numel() / known;
@@ -48,7 +50,7 @@ LazyTensor reshape(const LazyTensor& x, const Shape& shape) {
                                  x.shape().to_string(), shape.to_string()));
   }
   if (wanted == x.shape()) return x;
-  return ops::make(kReshape, wanted, x.dtype(), {x});
+  return ops::make_checked(kReshape, wanted, x.dtype(), x);
 }
 
 namespace {

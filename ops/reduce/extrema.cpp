@@ -80,14 +80,19 @@ const OpDef kMinAlong = extremum_op("min", ScalarOp::minimum, kFirst);
 const OpDef kAmax = extremum_op("amax", ScalarOp::maximum, kSplit);
 const OpDef kAmin = extremum_op("amin", ScalarOp::minimum, kSplit);
 
-LazyTensor extremum(const OpDef& op, const LazyTensor& x, const Axes& axes, bool keepdims) {
-  ops::check_domain(op.name, ScalarDomain::numeric, x.dtype());
-  for (std::int64_t axis : ops::resolve_axes(axes, x.shape(), op.name)) {
-    if (x.shape()[static_cast<int>(axis)] == 0) {
+/// Throws ShapeError where an axis that is reduced has no elements.
+void check_not_empty(const OpDef& op, const Shape& shape, const Axes& axes) {
+  for (std::int64_t axis : ops::resolve_axes(axes, shape, op.name)) {
+    if (shape[static_cast<int>(axis)] == 0) {
       throw ShapeError(fmt::format("{}: axis {} of shape {} is empty: there is no element to choose", op.name,
-                                   axis, x.shape().to_string()));
+                                   axis, shape.to_string()));
     }
   }
+}
+
+LazyTensor extremum(const OpDef& op, const LazyTensor& x, const Axes& axes, bool keepdims) {
+  ops::check_domain(op.name, ScalarDomain::numeric, x.dtype());
+  if (x.numel() == 0) check_not_empty(op, x.shape(), axes);
   return ops::reduced_along(op, x, axes, keepdims);
 }
 

@@ -44,14 +44,13 @@ void bound_depth(const GraphKey& c, HistoryChoice& choice) {
 }
 
 /// Where nothing goes.
-HistoryChoice keep_all(const GraphKey& c) {
-  HistoryChoice choice;
+void keep_all(const GraphKey& c, HistoryChoice& choice) {
   choice.donors.assign(c.outputs.size(), -1);
+  choice.has_origins.reserve(c.outputs.size());
   for (const Node* output : c.outputs) choice.has_origins.push_back(c.has_origins(output->walk_index));
   choice.keeps = choice.has_origins;
   bound_depth(c, choice);
   if (c.has_calls) ask_exactly(c, choice);
-  return choice;
 }
 
 class Chooser {
@@ -61,15 +60,15 @@ class Chooser {
     for (const Node* output : c.outputs) is_output_[output->walk_index] = true;
   }
 
-  HistoryChoice run() {
-    HistoryChoice choice;
+  void run(HistoryChoice& choice) {
     bound_depth(c_, choice);
     find_earlier(choice);
     std::vector<bool> ends = find_replaced();
     end_ways(ends);
     choice.donors.assign(c_.outputs.size(), -1);
     if (plan_ != nullptr && !plan_->donations.empty()) {
-      choice.donors = find_donors(c_, *plan_, may_give(ends));
+      const std::vector<std::int32_t> donors = find_donors(c_, *plan_, may_give(ends));
+      choice.donors.assign(donors.begin(), donors.end());
       for (const std::int32_t donor : choice.donors) {
         if (donor >= 0) ends[c_.data[static_cast<std::size_t>(donor)]->walk_index] = true;
       }
@@ -86,7 +85,6 @@ class Chooser {
     end_earlier(ends, choice);
     drop_repeated(choice);
     if (c_.has_calls) ask_exactly(c_, choice);
-    return choice;
   }
 
  private:
@@ -264,18 +262,18 @@ class Chooser {
 
 }  // namespace
 
-HistoryChoice choose_histories(const GraphKey& c, const Plan* plan) {
+void choose_histories(const GraphKey& c, const Plan* plan, HistoryChoice& choice) {
+  choice.clear();
   if (KeepHistories::is_active()) {
-    HistoryChoice all;
-    all.donors.assign(c.outputs.size(), -1);
-    all.keeps.assign(c.outputs.size(), true);
-    all.has_origins.assign(c.outputs.size(), true);
-    return all;
+    choice.donors.assign(c.outputs.size(), -1);
+    choice.keeps.assign(c.outputs.size(), true);
+    choice.has_origins.assign(c.outputs.size(), true);
+    return;
   }
   // Only what no program holds can go, or be replaced.
   if (std::all_of(c.data.begin(), c.data.end(), [](const Node* leaf) { return leaf->is_held(); }))
-    return keep_all(c);
-  return Chooser(c, plan).run();
+    return keep_all(c, choice);
+  Chooser(c, plan).run(choice);
 }
 
 }  // namespace caldera

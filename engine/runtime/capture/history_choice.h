@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/base/small_allocator.h"
 #include "engine/plan/plan.h"
 #include "engine/runtime/capture/graph_key.h"
 
@@ -25,17 +26,29 @@ namespace caldera {
 inline constexpr std::uint32_t kDeepestHistory = 128;
 
 struct HistoryChoice {
-  std::vector<std::int32_t> donors;  // for each output: the data leaf whose memory it takes, or -1
-  std::vector<bool> keeps;           // for each output: its history
-  std::vector<bool> has_origins;     // for each output: something may be differentiated with respect to
-  std::vector<NodePtr> ended;        // values of earlier evaluations whose history ends
-  std::vector<NodePtr> others;       // that were looked at: to be released after the mutex
-  std::uint64_t kept_bytes = 0;      // of data that nobody else holds
-  std::uint32_t depth = 0;           // of the histories that are kept (Node::keep_history)
+  SmallList<std::int32_t> donors;  // for each output: the data leaf whose memory it takes, or -1
+  SmallList<bool> keeps;           // for each output: its history
+  SmallList<bool> has_origins;     // for each output: something may be differentiated with respect to
+  std::vector<NodePtr> ended;      // values of earlier evaluations whose history ends
+  std::vector<NodePtr> others;     // that were looked at: to be released after the mutex
+  std::uint64_t kept_bytes = 0;    // of data that nobody else holds
+  std::uint32_t depth = 0;         // of the histories that are kept (Node::keep_history)
+
+  /// Makes it empty, with its memory.
+  void clear() {
+    donors.clear();
+    keeps.clear();
+    has_origins.clear();
+    ended.clear();
+    others.clear();
+    kept_bytes = 0;
+    depth = 0;
+  }
 };
 
-/// Chooses for a capture, whose walk is the latest. `plan` says which outputs may take the memory of an
-/// input; null where none may. Under graph_mutex(), before any job holds the storages.
-HistoryChoice choose_histories(const GraphKey& c, const Plan* plan);
+/// Chooses for a capture, whose walk is the latest: replaces what `choice` holds. `plan` says which outputs
+/// may take the memory of an input; null where none may. Under graph_mutex(), before any job holds the
+/// storages.
+void choose_histories(const GraphKey& c, const Plan* plan, HistoryChoice& choice);
 
 }  // namespace caldera

@@ -46,6 +46,11 @@ void Settlement::succeed() {
   given_.clear();
 }
 
+bool Settlement::is_empty() const {
+  return values_.empty() && nodes_.empty() && cuts_.empty() && inputs_.empty() && donors_.empty() &&
+         given_.empty() && nothing_ == nullptr;
+}
+
 void Settlement::fail(const std::vector<bool>& is_there, bool has_begun,
                       const std::shared_ptr<Event>& failed) {
   {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/small_allocator.h"
 #include "engine/graph/node.h"
 
 namespace caldera {
@@ -33,6 +34,8 @@ class Settlement {
   /// `has_begun`: donors may have been overwritten; whoever uses one gets the error of `failed`. Takes
   /// graph_mutex().
   void fail(const std::vector<bool>& is_there, bool has_begun, const std::shared_ptr<Event>& failed);
+  /// Whether it holds nothing.
+  bool is_empty() const;
 
  private:
   struct Cut {
@@ -41,7 +44,7 @@ class Settlement {
     std::size_t count = 0;  // of inputs_
   };
 
-  std::vector<NodePtr> values_;
+  SmallList<NodePtr> values_;
   std::vector<NodePtr> nodes_;  // others that were cut
   std::vector<Cut> cuts_;
   std::vector<NodePtr> inputs_;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "engine/base/error.h"
+#include "engine/base/small_allocator.h"
 
 #ifdef __linux__
 #include <sys/mman.h>
@@ -122,7 +123,7 @@ StoragePtr Allocator::allocate(std::size_t bytes) {
   int size_class = is_scarce || bytes > memory_.bound() ? kExact : class_of(bytes);
   std::byte* data = take(size_class, bytes);
   try {
-    return std::make_shared<Block>(shared_from_this(), data, size_class, bytes);
+    return make_small_shared<Block>(shared_from_this(), data, size_class, bytes);
   } catch (...) {
     give_back(data, size_class, bytes);
     throw;
