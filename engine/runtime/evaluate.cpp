@@ -22,6 +22,7 @@
 #include "engine/runtime/plan_finder.h"
 #include "engine/runtime/profile_hooks.h"
 #include "engine/runtime/runtime.h"
+#include "engine/runtime/workspace.h"
 
 namespace caldera {
 namespace {
@@ -51,62 +52,6 @@ struct Scheduled {
     return std::move(earlier);
   }
 };
-
-/// An output's place, and what becomes of its history.
-struct SettledOutput {
-  Node* node = nullptr;
-  Value value;
-  Job* job = nullptr;
-  bool keeps = false;
-  bool has_origins = false;
-  std::uint32_t depth = 0;  // of its history
-  bool is_optional = false;
-};
-
-/// What scheduling works with, kept from one evaluation to the next: most are small, and to make lists and
-/// drop them would be a good part of what they cost. Under graph_mutex().
-struct Workspace {
-  std::vector<GraphKey> captures;  // one a device, as many as there ever were at once
-  std::size_t used = 0;
-  std::vector<SettledOutput> outputs;
-  std::vector<Node*> passed_by;  // that the program holds, and that are computed, but not for keeps
-  std::vector<NodePtr> ended;    // of earlier evaluations, whose history ends
-  std::vector<std::pair<Job*, Node*>> donors;
-  std::vector<Node*> cuts;
-  HistoryChoice choice;
-
-  GraphKey& capture_on(Device device) {
-    for (std::size_t i = 0; i < used; ++i) {
-      if (captures[i].device == device) return captures[i];
-    }
-    if (used == captures.size()) captures.emplace_back();
-    captures[used].reset(device);
-    return captures[used++];
-  }
-  /// Ends an attempt. A huge graph's lists are not worth keeping.
-  void finish() {
-    constexpr std::size_t kWorthKeeping = std::size_t{1} << 16;
-    bool is_huge = outputs.capacity() > kWorthKeeping || passed_by.capacity() > kWorthKeeping;
-    for (std::size_t i = 0; i < used; ++i)
-      is_huge = is_huge || captures[i].walk.order.capacity() > kWorthKeeping;
-    if (is_huge) {
-      *this = {};
-      return;
-    }
-    used = 0;
-    outputs.clear();
-    passed_by.clear();
-    ended.clear();
-    donors.clear();
-    cuts.clear();
-    choice.clear();
-  }
-};
-
-Workspace& workspace() {
-  static auto* instance = new Workspace;  // outlives every static tensor
-  return *instance;
-}
 
 /// An attempt to schedule some outputs, under graph_mutex(). All that may throw, and all that may find a plan
 /// missing, comes before anything has changed: a graph is scheduled whole or not at all.

@@ -15,14 +15,14 @@ Device common_device(const OpDef& op, std::span<const LazyTensor> inputs);
 /// has it, or one with larger extents and elements. Loops that build graphs spend their time here.
 LazyTensor make_checked(const OpDef& op, const InternedShape& shape, DType dtype,
                         std::span<const LazyTensor> inputs, std::span<const std::int64_t> attributes = {});
-/// The same of one operand.
+/// Makes such a node of one operand.
 inline LazyTensor make_checked(const OpDef& op, const InternedShape& shape, DType dtype, const LazyTensor& x,
                                std::span<const std::int64_t> attributes = {}) {
   Node* const node = &x.node();
   const Device device = node->is_scalar_leaf() ? default_device() : node->device();
   return LazyTensor(Node::make(op, shape, dtype, device, {&node, 1}, attributes));
 }
-/// The same on `device`, whatever the operands are on.
+/// Makes such a node on `device`, whatever the operands are on.
 LazyTensor make_checked_on(const OpDef& op, const InternedShape& shape, DType dtype, Device device,
                            std::span<const LazyTensor> inputs, std::span<const std::int64_t> attributes);
 
