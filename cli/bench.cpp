@@ -22,11 +22,14 @@
 #include "benches/limits.h"
 #include "benches/llama_peer.h"
 #include "benches/peer.h"
+#include "benches/picture.h"
 #include "benches/report.h"
 #include "benches/runner.h"
 #include "benches/suites/suites.h"
+#include "cli/files/outputs.h"
 #include "engine/device/cpu_threads.h"
 #include "engine/runtime/runtime.h"
+#include "lm/base/atomic_file.h"
 #endif
 
 namespace caldera::cli {
@@ -71,6 +74,9 @@ class BenchCommand : public Command {
                 "Also write the tables into this file, between its bench:begin and "
                 "bench:end lines")
         .type_name("FILE");
+    args.option("--picture", picture_,
+                "Also draw the rows that have a peer into this file, as SVG: each row's time over the peer's")
+        .type_name("FILE");
     check_option_ =
         args.option(
                 "--check", check_,
@@ -95,6 +101,7 @@ class BenchCommand : public Command {
   double repetition_ms_ = 50;
   std::string peer_ = "torch";
   std::string markdown_;
+  std::string picture_;
   Option check_option_;
   std::string check_;
   std::string save_baseline_;
@@ -201,6 +208,9 @@ void BenchCommand::run() {
   const bench::Baseline baseline =
       check_option_.given() ? bench::Baseline::read(baseline_file()) : bench::Baseline();
   if (!markdown_.empty()) bench::check_markdown(markdown_);
+  // Figures that cost minutes are not to be lost to a folder that is missing.
+  if (!picture_.empty()) check_output_file(picture_, "--picture");
+  if (!save_baseline_.empty()) check_output_file(save_baseline_, "--save-baseline");
 
   nlohmann::ordered_json environment = describe_environment(device);
   note("bench: measuring the limits of " + device.to_string());
@@ -293,6 +303,7 @@ void BenchCommand::run() {
     fmt::print("{}", bench::to_table(results));
   }
   if (!markdown_.empty()) bench::write_markdown(markdown_, results, environment);
+  if (!picture_.empty()) write_text_file(picture_, bench::to_svg(results));
   if (!save_baseline_.empty()) bench::Baseline(results, environment).write(save_baseline_);
   for (const bench::Loss& loss : losses)
     note(fmt::format("bench: slower: {}: {:.3g} times {}, {:.3g} before", loss.name, loss.now, loss.of,

@@ -270,6 +270,22 @@ echo plain >"$work/plain.md"
 expect_exit 1 $bench --filter replay/8 --markdown "$work/plain.md"
 expect_one_error_line
 
+# A picture of the rows that have a peer; a place that cannot be written to is found before anything is measured.
+expect_exit 0 $bench --filter 'seeds/graph/replay/(1|8)$' --peer ". $work/peer.sh" --picture "$work/rows.svg"
+python3 - "$work/rows.svg" <<'EOF' || fail "the picture lacks rows"
+import sys, xml.etree.ElementTree as tree
+svg = "{http://www.w3.org/2000/svg}"
+root = tree.parse(sys.argv[1]).getroot()
+titles = [title.text for title in root.iter(svg + "title")]
+assert len(titles) == 2 and all(t.startswith("seeds/graph/replay/") and "peer" in t or "us" in t for t in titles), titles
+assert "seeds/graph" in [text.text for text in root.iter(svg + "text")]
+EOF
+for flag in --picture --save-baseline; do
+  expect_exit 1 $bench --filter 'seeds/graph/replay/8$' "$flag" "$work/none/file"
+  expect_one_error_line
+  ! grep -q measuring "$work/stderr" || fail "$flag: measured before it looked where to write"
+done
+
 for flags in "--suite nonsense" "--repetitions 0" "--repetitions x" "--repetition-ms 0" "--filter (" \
   "--filter no-such-case" "--suite train --filter ^ops" "--device gpu" "--device null" "--nonsense"; do
   expect_exit 2 "$CALDERA_BIN" bench $flags

@@ -211,6 +211,12 @@ class RandomKernel {
     return builder_.op(pick(kReductions), number());
   }
 
+  /// Zero for NaN: the sign of one is nothing that a kernel promises.
+  std::uint16_t number_or_zero(std::uint16_t value) {
+    const std::uint16_t is_number = builder_.op(ScalarOp::equal, value, value);
+    return builder_.op(ScalarOp::select, is_number, value, builder_.cast(is_number, DType::f32));
+  }
+
   void add_line(bool has_rows) {
     const int kind = pick(has_rows ? 12 : 10);
     if (made_ == Made::smoothly && kind < 10) {
@@ -220,7 +226,12 @@ class RandomKernel {
     }
     if (kind >= 10) return numbers_.push_back(reduced());
     if (kind < 4) return numbers_.push_back(builder_.op(pick(kUnary), number()));
-    if (kind < 8) return numbers_.push_back(builder_.op(pick(kBinary), number(), number()));
+    if (kind < 8) {
+      const ScalarOp op = pick(kBinary);
+      const std::uint16_t first = number(), second = number();
+      return numbers_.push_back(
+          builder_.op(op, first, op == ScalarOp::copysign ? number_or_zero(second) : second));
+    }
     if (kind == 8) {
       const std::uint16_t whole = builder_.cast(number(), DType::i32);
       const std::uint16_t other = builder_.cast(number(), DType::i32);
