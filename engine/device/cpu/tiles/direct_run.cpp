@@ -17,6 +17,9 @@ namespace {
 /// Threads share an only row by parts of so many points.
 constexpr std::int64_t kShare = 64;
 
+/// The longest row of which coordinates are written down.
+constexpr std::int64_t kLongestCoordinates = 64 * 1024;
+
 constexpr std::int64_t kLine = 64;  // bytes of a line of the cache, and of the widest register
 
 /// Beside that of a TileRunner, which may be at work.
@@ -39,9 +42,21 @@ std::optional<std::int64_t> row_step(const Access& access, std::int64_t row, boo
 
 }  // namespace
 
+/// Whether coordinates are the same in every row, or one number for all of it: they are written down once.
+bool PreparedRegion::has_direct_indices() const {
+  const TileProgram& program = *layout_.program;
+  if (program.point_indices.empty() && program.row_indices.empty()) return true;
+  if (layout_.row > kLongestCoordinates) return false;
+  return std::ranges::all_of(program.point_indices, [&](std::uint16_t i) {
+    const Access& access = layout_.indices[i].access;
+    return access.rank <= 2 && access.inner_dim() == layout_.row &&
+           (access.rank == 1 || access.strides[0] == 0);
+  });
+}
+
 void PreparedRegion::find_direct_operands() {
   const TileProgram& program = *layout_.program;
-  if (!program.point_indices.empty() || !program.row_indices.empty()) return;
+  if (!has_direct_indices()) return;
   std::vector<bool> is_taken(program.locations(), false);
   const auto add = [&](std::size_t location, const BoundOperand& bound, bool by_row) {
     const std::optional<std::int64_t> step = row_step(bound.access, layout_.row, by_row);
@@ -142,7 +157,13 @@ void PreparedRegion::run_direct_rows(RowFunction function, const RunContext& con
   const std::size_t kept_bytes =
       (static_cast<std::size_t>(layout_.row) * program.element_bytes + 63) / 64 * 64 + 64;
   const auto kept = static_cast<std::size_t>(program.kept);
-  std::byte* memory = direct_scratch().get(table_bytes + kept * kept_bytes);
+  const auto bytes_of = [&](std::uint16_t index, std::int64_t count) {
+    return (static_cast<std::size_t>(count) * size_of(program.indices[index]) + 63) / 64 * 64 + 64;
+  };
+  std::size_t index_bytes = 0;
+  for (std::uint16_t i : program.point_indices) index_bytes += bytes_of(i, points);
+  for (std::uint16_t i : program.row_indices) index_bytes += bytes_of(i, rows);
+  std::byte* memory = direct_scratch().get(table_bytes + index_bytes + kept * kept_bytes);
   auto** at = reinterpret_cast<std::byte**>(memory);
   auto* steps = reinterpret_cast<std::int64_t*>(at + locations);
   memory += table_bytes;
@@ -155,6 +176,18 @@ void PreparedRegion::run_direct_rows(RowFunction function, const RunContext& con
     at[o.location] = context.buffers[static_cast<std::size_t>(o.buffer)] + element * o.size;
     steps[o.location] = o.step * o.size;
   }
+  const auto write_down = [&](std::uint16_t i, std::int64_t first, std::int64_t count, std::int64_t step) {
+    const std::size_t location = program.first_index() + i;
+    Cursor cursor;
+    cursor.seek(layout_.indices[i].access, first);
+    generate_tile(layout_.indices[i].access, cursor, program.indices[i], memory, count);
+    at[location] = memory;
+    steps[location] = step;
+    memory += bytes_of(i, count);
+  };
+  for (std::uint16_t i : program.point_indices) write_down(i, first_point, points, 0);
+  for (std::uint16_t i : program.row_indices)
+    write_down(i, first_row, rows, static_cast<std::int64_t>(size_of(program.indices[i])));
   for (std::size_t i = 0; i < program.scalars.size(); ++i) {
     const std::uint64_t& bits = context.scalars[static_cast<std::size_t>(layout_.scalars[i])];
     at[program.first_scalar() + i] =

@@ -55,6 +55,7 @@ class PreparedRegion {
   /// Finds the innermost dims over which each operand is to be one a row: all dims from `row_dims` on.
   TileForm form_of(const Space& space, std::size_t row_dims) const;
   void bind(const Space& space, std::size_t row_dims);
+  bool has_direct_indices() const;
   void find_direct_operands();
   void find_short_runs(const Space& space);
   void find_turned_blocks(const Space& space);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "engine/device/cpu/tiles/turned_copy.h"
+#include "engine/tensor/dispatch.h"
 
 namespace caldera::cpu {
 namespace {
@@ -119,6 +120,20 @@ void scatter_typed(const Access& access, Cursor& cursor, std::byte* base, const 
   }
 }
 
+/// out[0..n) = the next n values of an index operand: its element offsets themselves.
+template <class T>
+void generate(const Access& access, Cursor& cursor, T* out, std::int64_t n) {
+  const std::int64_t stride = access.inner_stride();
+  while (n > 0) {
+    const std::int64_t run = std::min(n, cursor.run_left(access));
+    const std::int64_t first = cursor.element;
+    for (std::int64_t i = 0; i < run; ++i) out[i] = static_cast<T>(first + i * stride);
+    out += run;
+    n -= run;
+    cursor.step(access, run);
+  }
+}
+
 }  // namespace
 
 Access make_access(std::span<const std::int64_t> dims, std::span<const std::int64_t> strides,
@@ -195,6 +210,11 @@ void scatter_tile(const Access& access, Cursor& cursor, std::byte* base, std::si
     default:
       return scatter_typed<std::uint64_t>(access, cursor, base, in, n);
   }
+}
+
+void generate_tile(const Access& access, Cursor& cursor, DType type, std::byte* out, std::int64_t n) {
+  dispatch<is_compute_number>(type,
+                              [&]<class T>() { generate(access, cursor, reinterpret_cast<T*>(out), n); });
 }
 
 void fill_tile(std::byte* out, const std::byte* value, std::size_t size, std::int64_t n) {

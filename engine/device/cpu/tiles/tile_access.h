@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 
+#include "engine/tensor/dtype.h"
 #include "engine/tensor/shape.h"
 
 namespace caldera::cpu {
@@ -63,6 +64,8 @@ struct Cursor {
 /// out[0..n) = the next n elements; the cursor moves on. `base` is the operand's buffer, `size` its element.
 void gather_tile(const Access& access, Cursor& cursor, const std::byte* base, std::size_t size,
                  std::byte* out, std::int64_t n);
+/// out[0..n) = the places of the next n elements, as numbers of `type`; the cursor moves on.
+void generate_tile(const Access& access, Cursor& cursor, DType type, std::byte* out, std::int64_t n);
 /// The next n elements = in[0..n); the cursor moves on. Where lines go past the caches, other threads see
 /// them after hwy::FlushStream().
 void scatter_tile(const Access& access, Cursor& cursor, std::byte* base, std::size_t size,

@@ -2,28 +2,12 @@
 
 #include <cstring>
 
-#include "engine/tensor/dispatch.h"
-
 namespace caldera::cpu {
 namespace {
 
 constexpr int kAccumulators = 3;
 
 constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
-
-/// out[0..n) = the next n values of an index operand: its element offsets themselves.
-template <class T>
-void generate(const Access& access, Cursor& cursor, T* out, std::int64_t n) {
-  const std::int64_t stride = access.inner_stride();
-  while (n > 0) {
-    const std::int64_t run = std::min(n, cursor.run_left(access));
-    const std::int64_t first = cursor.element;
-    for (std::int64_t i = 0; i < run; ++i) out[i] = static_cast<T>(first + i * stride);
-    out += run;
-    n -= run;
-    cursor.step(access, run);
-  }
-}
 
 }  // namespace
 
@@ -183,8 +167,7 @@ void TileRunner::place_index(std::size_t i, std::int64_t n) {
   Cursor& cursor = cursors_[operand];
   if (layout_.indices[i].repeats && is_filled(operand, access, n)) return;
   std::byte* out = buffers_[program_.first_index() + i];
-  dispatch<is_compute_number>(program_.indices[i],
-                              [&]<class T>() { generate(access, cursor, reinterpret_cast<T*>(out), n); });
+  generate_tile(access, cursor, program_.indices[i], out, n);
 }
 
 void TileRunner::place_outputs(std::int64_t n) {
