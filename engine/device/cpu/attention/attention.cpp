@@ -74,6 +74,11 @@ PreparedAttention::PreparedAttention(const Plan& plan, const Step& step, const A
       out2_ = matrix(plan, step, last, n, e);
     }
   }
+  const auto in_pairs = [](const Matrix& x) {
+    return x.type == DType::bf16 && !x.blocks && x.table_rows == 0;
+  };
+  pairs_ = in_pairs(q_) && in_pairs(k_) && in_pairs(v_) &&
+           (pass_ == AttentionPass::forward || in_pairs(go_)) && head_ > 0 && value_ > 0;
   const auto named = static_cast<std::size_t>(step.named_operands());
   const Kernel& score = *attention.score;
   score_.emplace(score_kernel(step, score, 1, named, 0));
@@ -320,6 +325,9 @@ std::size_t PreparedAttention::lay_out(Work& work, std::byte* memory) const {
   work.packed[1] = pieces.floats(k_.regular ? 0 : key_block_ * head_);
   work.packed[2] = pieces.floats(v_.regular ? 0 : key_block_ * value_);
   work.packed[3] = pieces.floats(go_.regular ? 0 : query_block_ * value_);
+  work.pairs = pairs_ ? find_bf16_tiles() : nullptr;
+  work.narrowed = reinterpret_cast<std::uint16_t*>(
+      pieces.take(work.pairs != nullptr ? static_cast<std::size_t>(points) * sizeof(std::uint16_t) : 0));
   work.line = pieces.take(static_cast<std::size_t>(std::max(head_, value_)) * sizeof(std::uint16_t));
   work.rows =
       reinterpret_cast<SoftmaxRow*>(pieces.take(static_cast<std::size_t>(query_block_) * sizeof(SoftmaxRow)));

@@ -14,6 +14,7 @@
 #include "engine/device/cpu/attention/attention_product.h"
 #include "engine/device/cpu/attention/attention_scores.h"
 #include "engine/device/cpu/attention/key_rows.h"
+#include "engine/device/cpu/products/packed_product.h"
 #include "engine/device/cpu/tiles/region_step.h"
 #include "engine/plan/plan.h"
 
@@ -50,12 +51,14 @@ class PreparedAttention {
   /// Holds what one thread works with.
   struct Work {
     float* scores;
-    float* products;   // go v^T, then the gradients of the scores; gradient steps only
-    float* raw;        // q k^T where `gradient_` reads it
-    float* sum;        // of what becomes o, dq or dk
-    float* sum2;       // of what becomes dv
-    float* packed[4];  // rows of q, k, v, go that products cannot take as they are
-    std::byte* line;   // a row of a 16-bit type on its way there
+    float* products;          // go v^T, then the gradients of the scores; gradient steps only
+    float* raw;               // q k^T where `gradient_` reads it
+    float* sum;               // of what becomes o, dq or dk
+    float* sum2;              // of what becomes dv
+    float* packed[4];         // rows of q, k, v, go that products cannot take as they are
+    std::byte* line;          // a row of a 16-bit type on its way there
+    const PanelTiles* pairs;  // where products take all operands as they are, in bf16: of pairs
+    std::uint16_t* narrowed;  // weights of a block on their way into such products
     SoftmaxRow* rows;
     std::byte* score_memory;
     std::byte* gradient_memory;
@@ -77,6 +80,14 @@ class PreparedAttention {
     const float* delta = nullptr;
   };
 
+  /// Rows of a matrix in bf16.
+  struct HalfRows {
+    const Located* of = nullptr;
+    std::int64_t first = 0, count = 0;
+
+    HalfMatrix matrix() const;
+  };
+
   Matrix matrix(const Plan& plan, const Step& step, std::size_t operand, int row_dim, int column_dim) const;
   ScoreKernel score_kernel(const Step& step, const Kernel& kernel, std::size_t given,
                            std::size_t first_operand, std::size_t first_scalar) const;
@@ -88,10 +99,21 @@ class PreparedAttention {
   /// Rows [first, first + count) of a matrix as products take them, copied to `to` if need be.
   static MatrixView rows_of(const Located& whole, std::int64_t first, std::int64_t count, float* to,
                             std::byte* line);
+  static MatrixView rows_for(Work& work, const Located& whole, std::int64_t first, std::int64_t count,
+                             int packed);
   static MatrixView rows_of_table(const Located& whole, std::int64_t first, std::int64_t count, float* to);
   static KeyRows key_rows(const Located& whole, std::int64_t first);
   void store(const RunContext& context, const Matrix& x, std::int64_t batch, std::int64_t first,
              std::int64_t count, const float* from, std::byte* line) const;
+
+  /// Makes a b^T of rows in bf16, exact but for its sums in f32.
+  static void multiply_pairs(const Work& work, const HalfRows& a, const HalfRows& b, float* to);
+  /// Makes the product of weights (queries, keys) and rows of keys, or of transposed weights and rows of
+  /// queries, or adds that to `sum`. Weights are rounded to bf16, as those of a softmax in bf16 are.
+  static void weigh_pairs(const Work& work, const float* weights, std::int64_t queries, const HalfRows& rows,
+                          float* sum, bool add);
+  static void weigh_pairs_across(const Work& work, const float* weights, std::int64_t keys,
+                                 const HalfRows& rows, float* sum, bool add);
 
   /// Sets `work` up in `memory`, or, without memory, returns the bytes that it takes.
   std::size_t lay_out(Work& work, std::byte* memory) const;
@@ -99,7 +121,7 @@ class PreparedAttention {
   void forward(const RunContext& context, Work& work, std::int64_t batch, std::int64_t block) const;
   /// The raw products of a block of queries and keys, and what its weights make of the values.
   struct KeyBlock {
-    std::int64_t queries, key, keys;
+    std::int64_t query, queries, key, keys;
     bool few;      // queries, so that rows are read once as they are stored
     bool filling;  // all keys are one row of a table
     bool add;      // to what keys before have left
@@ -163,6 +185,7 @@ class PreparedAttention {
   std::int64_t queries_ = 0, keys_ = 0, head_ = 0, value_ = 0;  // M, N, D, E
   std::int64_t query_block_ = 1, key_block_ = 1;
   std::int64_t blocks_ = 0;  // tasks a position of the batch
+  bool pairs_ = false;       // all operands of products are in bf16, as matrices of their own
   int query_dim_ = 0;
   bool grouped_ = false;  // the rows are one query of several heads that share keys, not several queries
   CausalMask mask_;

@@ -27,6 +27,9 @@ std::int64_t keys_before_filling(const std::int32_t* numbers, std::int64_t along
 
 void PreparedAttention::raw_scores(Work& work, const Place& at, const KeyBlock& block,
                                    const MatrixView& q) const {
+  if (work.pairs != nullptr && !block.few)
+    return multiply_pairs(work, {&at.q, block.query, block.queries}, {&at.k, block.key, block.keys},
+                          work.scores);
   if (!block.few) {
     const MatrixView k = rows_of(at.k, block.key, block.keys, work.packed[1], work.line);
     return multiply(block.queries, block.keys, head_, q, k.transposed(), work.scores, block.keys, false);
@@ -44,6 +47,8 @@ void PreparedAttention::add_values(Work& work, const Place& at, const KeyBlock& 
     return key_row_ops().mix(work.scores, block.keys, block.queries, rows, block.keys, value_, work.sum,
                              block.add);
   }
+  if (work.pairs != nullptr)
+    return weigh_pairs(work, work.scores, block.queries, {&at.v, block.key, block.keys}, work.sum, block.add);
   const MatrixView v = rows_of(at.v, block.key, block.keys, work.packed[2], work.line);
   multiply(block.queries, value_, block.keys, {work.scores, block.keys, 1}, v, work.sum, value_, block.add);
 }
@@ -80,7 +85,8 @@ void PreparedAttention::take_in(Work& work, const Place& at, const Walk& walk, s
     std::int64_t until = key < walk.visible ? std::min(walk.visible, end) : end;
     if (key < walk.filled) until = std::min(until, walk.filled);
     keys = std::min(key_block_, until - key);
-    const KeyBlock part{walk.queries, key, keys, walk.few, key >= walk.filled && walk.few, key > begin};
+    const KeyBlock part{walk.first, walk.queries, key, keys, walk.few, key >= walk.filled && walk.few,
+                        key > begin};
     raw_scores(work, at, part, walk.q);
     // As many rows at a time as stay in the first cache from the scores to their exponentials.
     const std::int64_t group = std::max<std::int64_t>(score_->tile() / keys, 1);
@@ -119,9 +125,7 @@ void PreparedAttention::give_out(const RunContext& context, std::int64_t batch, 
     if (row.sum == 0 && keys_ > 0) row.sum = std::numeric_limits<double>::quiet_NaN();
     highest[i * highest_.row] = row.maximum;
     total[i * total_.row] = static_cast<float>(row.sum / static_cast<double>(walk.share));
-    float* o = sum + i * value_;
-    if (keys_ > 0)
-      for (std::int64_t e = 0; e < value_; ++e) o[e] /= static_cast<float>(row.sum);
+    if (keys_ > 0) attention_ops().divide(sum + i * value_, value_, static_cast<float>(row.sum));
   }
   store(context, out_, batch, walk.first, walk.queries, sum, line);
 }

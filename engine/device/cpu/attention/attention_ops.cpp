@@ -113,6 +113,14 @@ void scale(float* values, std::int64_t n, float factor) {
   for (; i < n; ++i) values[i] *= factor;
 }
 
+void divide(float* values, std::int64_t n, float total) {
+  const F32 d;
+  std::int64_t i = 0;
+  for (; i + lanes() <= n; i += lanes())
+    hn::StoreU(hn::Div(hn::LoadU(d, values + i), splat(total)), d, values + i);
+  for (; i < n; ++i) values[i] /= total;
+}
+
 void gradient(float* scores, float* products, std::int64_t n, float highest, float total, float delta) {
   const F32 d;
   const VF h = splat(highest);
@@ -132,7 +140,7 @@ void gradient(float* scores, float* products, std::int64_t n, float highest, flo
 }
 
 const AttentionOps* ops_of_target() {
-  static constexpr AttentionOps ops{accumulate, vanish, scale, gradient};
+  static constexpr AttentionOps ops{accumulate, vanish, scale, divide, gradient};
   return &ops;
 }
 

@@ -20,6 +20,8 @@ struct AttentionOps {
   bool (*vanish)(const float* scores, std::int64_t n, float highest);
   /// values[i] *= factor
   void (*scale)(float* values, std::int64_t n, float factor);
+  /// values[i] /= total
+  void (*divide)(float* values, std::int64_t n, float total);
   /// scores[i] = exp(scores[i] - highest) / total; products[i] = scores[i] * (products[i] - delta)
   void (*gradient)(float* scores, float* products, std::int64_t n, float highest, float total, float delta);
 };

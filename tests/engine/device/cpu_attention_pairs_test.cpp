@@ -1,0 +1,129 @@
+// Attention of operands in bf16, whose products go by pairs of numbers where the processor has such
+// instructions, beside its formula in double: the output and all gradients, at sizes around those of tiles.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "engine/caldera.h"
+#include "ops/ops.h"
+
+namespace caldera::testing {
+namespace {
+
+/// (heads, rows, columns) of numbers in bf16.
+struct Heads {
+  std::int64_t heads, rows, columns;
+  std::vector<float> values;
+
+  Heads(std::int64_t heads_of, std::int64_t rows_of, std::int64_t columns_of, std::uint32_t seed)
+      : heads(heads_of), rows(rows_of), columns(columns_of) {
+    for (std::int64_t i = 0; i < heads * rows * columns; ++i) {
+      seed = seed * 1664525U + 1013904223U;
+      // Five bits and a sign, which bf16 has exactly.
+      values.push_back((static_cast<float>(seed >> 27) - 15.5F) / 16.0F);
+    }
+  }
+  double at(std::int64_t h, std::int64_t r, std::int64_t c) const {
+    return static_cast<double>(values[static_cast<std::size_t>((h * rows + r) * columns + c)]);
+  }
+  LazyTensor tensor() const {
+    return astype(LazyTensor::from_vector(values, {heads, rows, columns}, Device::cpu()), DType::bf16);
+  }
+};
+
+/// A sum, and what its terms add up to without their signs.
+struct Sum {
+  double value = 0, size = 0;
+  void add(double term) { add(term, std::abs(term)); }
+  void add(double term, double size_of_term) {
+    value += term;
+    size += size_of_term;
+  }
+};
+
+void check_pairs(std::int64_t queries, std::int64_t keys, std::int64_t width, bool causal) {
+  SCOPED_TRACE(::testing::Message() << queries << " queries, " << keys << " keys of " << width
+                                    << (causal ? ", causal" : ""));
+  constexpr std::int64_t kHeadCount = 2;
+  const Heads q(kHeadCount, queries, width, 1), k(kHeadCount, keys, width, 2), v(kHeadCount, keys, width, 3),
+      go(kHeadCount, queries, width, 4);
+  const double scale = 0.125;  // a power of two
+  const LazyTensor tq = q.tensor(), tk = k.tensor(), tv = v.tensor();
+  LazyTensor scores = matmul(tq, transpose(tk)) * scale;
+  if (causal)
+    scores = where(iota({queries, keys}, 0, DType::i32, Device::cpu()) >=
+                       iota({queries, keys}, 1, DType::i32, Device::cpu()),
+                   scores, -1e9);
+  const LazyTensor out = matmul(softmax(scores), tv);
+  const LazyTensor operands[] = {tq, tk, tv};
+  std::vector<LazyTensor> results = grad(sum(astype(out * go.tensor(), DType::f32)), operands);
+  results.insert(results.begin(), out);
+  std::vector<std::vector<float>> found;
+  found.reserve(results.size());
+  for (const LazyTensor& x : results) found.push_back(astype(x, DType::f32).to_vector<float>());
+
+  std::vector<Sum> expected[4];
+  for (std::size_t i = 0; i < 4; ++i) expected[i].resize(found[i].size());
+  const auto place = [&](std::int64_t h, std::int64_t rows, std::int64_t r, std::int64_t d) {
+    return static_cast<std::size_t>((h * rows + r) * width + d);
+  };
+  for (std::int64_t h = 0; h < kHeadCount; ++h)
+    for (std::int64_t m = 0; m < queries; ++m) {
+      const std::int64_t seen = causal ? std::min(keys, m + 1) : keys;
+      std::vector<double> p(static_cast<std::size_t>(seen)), dp_size(p.size());
+      std::vector<double> dp(p.size());
+      double total = 0, delta = 0, delta_size = 0;
+      for (std::int64_t n = 0; n < seen; ++n) {
+        double score = 0;
+        for (std::int64_t d = 0; d < width; ++d) score += q.at(h, m, d) * k.at(h, n, d);
+        total += p[static_cast<std::size_t>(n)] = std::exp(score * scale);
+      }
+      for (std::size_t n = 0; n < p.size(); ++n) {
+        p[n] /= total;
+        for (std::int64_t d = 0; d < width; ++d) {
+          const double term = go.at(h, m, d) * v.at(h, static_cast<std::int64_t>(n), d);
+          dp[n] += term;
+          dp_size[n] += std::abs(term);
+        }
+        delta += p[n] * dp[n];
+        delta_size += p[n] * dp_size[n];
+      }
+      for (std::size_t i = 0; i < p.size(); ++i) {
+        const auto n = static_cast<std::int64_t>(i);
+        const double ds = p[i] * (dp[i] - delta) * scale;
+        const double ds_size = p[i] * (dp_size[i] + delta_size) * scale;
+        for (std::int64_t d = 0; d < width; ++d) {
+          expected[0][place(h, queries, m, d)].add(p[i] * v.at(h, n, d));
+          expected[1][place(h, queries, m, d)].add(ds * k.at(h, n, d), ds_size * std::abs(k.at(h, n, d)));
+          expected[2][place(h, keys, n, d)].add(ds * q.at(h, m, d), ds_size * std::abs(q.at(h, m, d)));
+          expected[3][place(h, keys, n, d)].add(p[i] * go.at(h, m, d));
+        }
+      }
+    }
+  // Weights and results are rounded to 2^-9 of their size; scores too, where nothing is fused.
+  const double rounding = std::exp2(-9);
+  const char* names[] = {"output", "of q", "of k", "of v"};
+  for (std::size_t i = 0; i < 4; ++i)
+    for (std::size_t e = 0; e < found[i].size(); ++e)
+      ASSERT_NEAR(static_cast<double>(found[i][e]), expected[i][e].value,
+                  4 * rounding * expected[i][e].size + 1e-6)
+          << names[i] << " " << e;
+}
+
+TEST(CpuAttentionPairs, AgreesWithTheFormulaAndItsGradients) {
+  for (const bool causal : {false, true}) {
+    check_pairs(64, 64, 64, causal);
+    check_pairs(13, 13, 8, causal);
+    check_pairs(71, 71, 40, causal);
+    check_pairs(130, 130, 33, causal);
+  }
+  check_pairs(9, 600, 16, false);
+  check_pairs(600, 31, 16, false);
+  check_pairs(3, 40, 64, false);
+}
+
+}  // namespace
+}  // namespace caldera::testing
