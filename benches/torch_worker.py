@@ -288,6 +288,7 @@ class Llama:
         self.heads = case["heads"]
         self.width = d // self.heads
         self.rank_scale = 16 / case["rank"]
+        self.prompt, self.generated = case.get("prompt", 0), case.get("generated", 0)
         frozen = lora
         self.dtype = dtype_of(case)
         stored = self.dtype if frozen else torch.float32
@@ -334,9 +335,39 @@ class Llama:
         wide = x.float()
         return (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-6)).to(self.dtype) * weight.to(self.dtype)
 
-    def rotate(self, x):
+    def rotate(self, x, start=0):
         half = self.width // 2
-        return x * self.cos + torch.cat([-x[..., half:], x[..., :half]], -1) * self.sin
+        cos, sin = (table[start : start + x.shape[-2]] for table in (self.cos, self.sin))
+        return x * cos + torch.cat([-x[..., half:], x[..., :half]], -1) * sin
+
+    def decode(self):
+        """Greedy, with the keys and values of earlier tokens kept: the prompt at once, then token by token."""
+        shape = (1, self.heads, self.prompt + self.generated, self.width)
+        caches = [(torch.empty(shape), torch.empty(shape)) for _ in self.layers]
+        ids, start = self.ids[:1, : self.prompt], 0
+        chosen = []
+        for _ in range(self.generated):
+            end = start + ids.shape[1]
+            x = F.embedding(ids, self.embedding)
+            for layer, (keys, values) in zip(self.layers, caches):
+                h = self.rms(x, layer["norm1"])
+                q, k, v = (
+                    F.linear(h, layer[name]).view(1, end - start, self.heads, self.width).transpose(1, 2)
+                    for name in ("q", "k", "v")
+                )
+                q, keys[:, :, start:end] = self.rotate(q, start), self.rotate(k, start)
+                values[:, :, start:end] = v
+                scores = q @ keys[:, :, :end].transpose(-1, -2) * (1 / math.sqrt(self.width))
+                if ids.shape[1] > 1:
+                    scores = scores + self.mask[start:end, :end]
+                mixed = (torch.softmax(scores, -1) @ values[:, :, :end]).transpose(1, 2).reshape(x.shape)
+                x = x + F.linear(mixed, layer["o"])
+                h = self.rms(x, layer["norm2"])
+                x = x + F.linear(F.silu(F.linear(h, layer["gate"])) * F.linear(h, layer["up"]), layer["down"])
+            logits = F.linear(self.rms(x[:, -1:], self.norm), self.head)
+            ids, start = logits.argmax(-1), end
+            chosen.append(ids.item())
+        return chosen
 
     def loss(self):
         x = F.embedding(self.ids, self.embedding).to(self.dtype)
@@ -366,6 +397,14 @@ def llama_variants(case):
                 return model.loss()
 
         return {"": forward}
+
+    if case["part"] == "decode":
+
+        def decode():
+            with torch.inference_mode():
+                return model.decode()
+
+        return {"": decode}
 
     def step(optimizer):
         optimizer.zero_grad(set_to_none=True)

@@ -6,8 +6,10 @@
 #include "benches/case.h"
 #include "benches/suites/suites.h"
 #include "engine/autodiff/autodiff.h"
+#include "engine/device/backend.h"
 #include "engine/runtime/evaluate.h"
 #include "engine/runtime/runtime.h"
+#include "lm/generate/generator.h"
 #include "ops/loss/cross_entropy.h"
 #include "training/training.h"
 
@@ -19,6 +21,8 @@ using Tensors = std::vector<LazyTensor>;
 constexpr std::int64_t kBatch = 4;
 constexpr std::int64_t kLength = 128;
 constexpr int kRank = 8;
+constexpr std::int64_t kPrompt = 16;
+constexpr std::int64_t kGenerated = 64;
 
 /// 3.3 million parameters.
 ModelConfig small_llama() {
@@ -126,6 +130,73 @@ Counts count(const ModelConfig& c) {
   return n;
 }
 
+nlohmann::json llama_peer(const ModelConfig& config, const std::string& part, DType dtype) {
+  return {{"op", "llama"},
+          {"part", part},
+          {"dtype", name(dtype)},
+          {"hidden", config.hidden_size},
+          {"intermediate", config.intermediate_size},
+          {"layers", config.num_hidden_layers},
+          {"heads", config.num_attention_heads},
+          {"vocabulary", config.vocab_size},
+          {"batch", kBatch},
+          {"length", kLength},
+          {"rank", kRank}};
+}
+
+/// Greedy continuation of a prompt, keys and values kept, each token read: everything that generate() does.
+Case decode_case() {
+  const ModelConfig config = small_llama();
+  const Counts n = count(config);
+  constexpr double kTokens = kPrompt + kGenerated - 1;  // the last one is not fed
+  // Of a token at a time the scores of all before it.
+  const double scores =
+      static_cast<double>(config.num_hidden_layers * config.num_attention_heads * config.head_dim) * 2 *
+      kTokens * kTokens;
+  Case c;
+  c.name = "train/llama_3.3M/decode";
+  c.shape = fmt::format("d {}, {} layers, {} tokens behind {}", config.hidden_size, config.num_hidden_layers,
+                        kGenerated, kPrompt);
+  c.flops = 2 * kTokens * n.matrix + scores;
+  c.bytes = f32_bytes(n.matrix * kGenerated);
+  c.peer = llama_peer(config, "decode", DType::f32);
+  c.peer["prompt"] = kPrompt;
+  c.peer["generated"] = kGenerated;
+  c.aim_ratio = 0.3;
+  c.make = [=](Device device) {
+    auto model = std::make_shared<Llama>(config, device, 1);
+    model->materialize();
+    std::vector<std::int32_t> prompt(kPrompt);
+    for (std::size_t i = 0; i < prompt.size(); ++i)
+      prompt[i] = static_cast<std::int32_t>((i * 7919 + 11) % static_cast<std::size_t>(config.vocab_size));
+    GenerateOptions options;
+    options.max_tokens = kGenerated;
+    options.sampling.temperature = 0;
+    Work work;
+    work.run = [=] { (void)generate(*model, prompt, options); };
+    return work;
+  };
+  return c;
+}
+
+/// What a device does before the first replay of a step's graph: the plan, without the cache, and its
+/// kernels. The graph is built before the clock starts.
+Case first_call_case() {
+  Case c;
+  c.name = "train/llama_3.3M/plan_and_prepare";
+  c.shape = "training step";
+  c.bound_us = 15'000;
+  c.make = [=](Device device) {
+    auto setup = std::make_shared<Setup>(small_llama(), Part::full, device);
+    auto outputs = std::make_shared<Tensors>(setup->dry_step());
+    Work work;
+    work.run = [=] { (void)backend(device).prepare(plan_for(*outputs)); };
+    work.scope = setup;
+    return work;
+  };
+  return c;
+}
+
 /// In 16 bits: mixed precision, as `caldera finetune --dtype` trains, without loss scaling.
 Case step_case(const std::string& name, Part part, DType dtype = DType::f32) {
   const ModelConfig config = small_llama();
@@ -154,17 +225,7 @@ Case step_case(const std::string& name, Part part, DType dtype = DType::f32) {
       c.bytes = bytes_of(2 * n.parameters, dtype) + f32_bytes(7 * n.lora);
       break;
   }
-  c.peer = {{"op", "llama"},
-            {"part", name},
-            {"dtype", caldera::name(dtype)},
-            {"hidden", config.hidden_size},
-            {"intermediate", config.intermediate_size},
-            {"layers", config.num_hidden_layers},
-            {"heads", config.num_attention_heads},
-            {"vocabulary", config.vocab_size},
-            {"batch", kBatch},
-            {"length", kLength},
-            {"rank", kRank}};
+  c.peer = llama_peer(config, name, dtype);
   c.make = [=](Device device) {
     auto setup = std::make_shared<Setup>(config, part, device, dtype);
     Work work;
@@ -209,8 +270,9 @@ Case build_train_case(const std::string& name, Part part) {
 
 std::vector<Case> train_suite() {
   std::vector<Case> cases{step_case("forward", Part::forward), step_case("step", Part::full),
-                          step_case("lora_step", Part::lora)};
+                          step_case("lora_step", Part::lora), decode_case()};
   for (const DType type : kHalfTypes) cases.push_back(step_case("lora_step", Part::lora, type));
+  cases.push_back(first_call_case());
   cases.push_back(build_train_case("step", Part::full));
   cases.push_back(train_plan_case("step", Part::full));
   cases.push_back(train_plan_case("lora_step", Part::lora));
