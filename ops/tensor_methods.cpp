@@ -73,16 +73,18 @@ LazyTensor LazyTensor::var(const Axes& axes, double correction, bool keepdims) c
 LazyTensor LazyTensor::std(const Axes& axes, double correction, bool keepdims) const {
   return caldera::std(*this, axes, correction, keepdims);
 }
-LazyTensor LazyTensor::argmax(std::optional<int> axis, bool keepdims) const {
+LazyTensor LazyTensor::argmax(std::optional<AxisIndex> axis, bool keepdims) const {
   return caldera::argmax(*this, axis, keepdims);
 }
-LazyTensor LazyTensor::argmin(std::optional<int> axis, bool keepdims) const {
+LazyTensor LazyTensor::argmin(std::optional<AxisIndex> axis, bool keepdims) const {
   return caldera::argmin(*this, axis, keepdims);
 }
-LazyTensor LazyTensor::cumsum(int axis) const { return caldera::cumsum(*this, axis); }
+LazyTensor LazyTensor::cumsum(AxisIndex axis) const { return caldera::cumsum(*this, axis); }
 
 LazyTensor LazyTensor::reshape(const Shape& shape) const { return caldera::reshape(*this, shape); }
-LazyTensor LazyTensor::flatten(int first, int last) const { return caldera::flatten(*this, first, last); }
+LazyTensor LazyTensor::flatten(AxisIndex first, AxisIndex last) const {
+  return caldera::flatten(*this, first, last);
+}
 LazyTensor LazyTensor::permute(const std::vector<int>& axes) const { return permute_dims(*this, axes); }
 LazyTensor LazyTensor::transpose() const { return caldera::transpose(*this); }
 LazyTensor LazyTensor::transpose(int a, int b) const { return swapaxes(*this, a, b); }
@@ -93,13 +95,13 @@ LazyTensor LazyTensor::T() const {
                     shape().to_string()));
   return caldera::transpose(*this);
 }
-LazyTensor LazyTensor::unsqueeze(int axis) const { return expand_dims(*this, axis); }
+LazyTensor LazyTensor::unsqueeze(AxisIndex axis) const { return expand_dims(*this, axis); }
 LazyTensor LazyTensor::squeeze(const Axes& axes) const { return caldera::squeeze(*this, axes); }
 LazyTensor LazyTensor::broadcast_to(const Shape& shape) const { return caldera::broadcast_to(*this, shape); }
 
 LazyTensor LazyTensor::matmul(const LazyTensor& other) const { return caldera::matmul(*this, other); }
-LazyTensor LazyTensor::softmax(int axis) const { return caldera::softmax(*this, axis); }
-LazyTensor LazyTensor::log_softmax(int axis) const { return caldera::log_softmax(*this, axis); }
+LazyTensor LazyTensor::softmax(AxisIndex axis) const { return caldera::softmax(*this, axis); }
+LazyTensor LazyTensor::log_softmax(AxisIndex axis) const { return caldera::log_softmax(*this, axis); }
 LazyTensor LazyTensor::rms_norm(double eps) const { return caldera::rms_norm(*this, eps); }
 
 LazyTensor LazyTensor::astype(DType dtype) const { return caldera::astype(*this, dtype); }

@@ -146,16 +146,21 @@ class LazyTensor {
   /// With correction 0, as the Array API has it; PyTorch's default is 1.
   LazyTensor var(const Axes& axes = {}, double correction = 0, bool keepdims = false) const;
   LazyTensor std(const Axes& axes = {}, double correction = 0, bool keepdims = false) const;
+  /// Are refused: keepdims comes after the correction.
+  template <std::same_as<bool> Keepdims>
+  LazyTensor var(const Axes& axes, Keepdims keepdims) const = delete;
+  template <std::same_as<bool> Keepdims>
+  LazyTensor std(const Axes& axes, Keepdims keepdims) const = delete;
   LazyTensor any(const Axes& axes = {}, bool keepdims = false) const;
   LazyTensor all(const Axes& axes = {}, bool keepdims = false) const;
-  LazyTensor argmax(std::optional<int> axis = {}, bool keepdims = false) const;
-  LazyTensor argmin(std::optional<int> axis = {}, bool keepdims = false) const;
-  LazyTensor cumsum(int axis = -1) const;
+  LazyTensor argmax(std::optional<AxisIndex> axis = {}, bool keepdims = false) const;
+  LazyTensor argmin(std::optional<AxisIndex> axis = {}, bool keepdims = false) const;
+  LazyTensor cumsum(AxisIndex axis = -1) const;
 
   /// One extent may be -1: it is inferred.
   LazyTensor reshape(const Shape& shape) const;
   /// The axes from `first` to `last` (inclusive) as one.
-  LazyTensor flatten(int first = 0, int last = -1) const;
+  LazyTensor flatten(AxisIndex first = 0, AxisIndex last = -1) const;
   /// permute_dims(): the axes in another order.
   LazyTensor permute(const std::vector<int>& axes) const;
   /// Swaps the last two axes, or the two that are named.
@@ -164,13 +169,13 @@ class LazyTensor {
   /// The transpose of a matrix. ShapeError unless there are two axes.
   LazyTensor T() const;  // NOLINT(readability-identifier-naming): as NumPy and PyTorch call it
   /// expand_dims(): a new axis of extent 1.
-  LazyTensor unsqueeze(int axis) const;
+  LazyTensor unsqueeze(AxisIndex axis) const;
   LazyTensor squeeze(const Axes& axes = {}) const;
   LazyTensor broadcast_to(const Shape& shape) const;
 
   LazyTensor matmul(const LazyTensor& other) const;
-  LazyTensor softmax(int axis = -1) const;
-  LazyTensor log_softmax(int axis = -1) const;
+  LazyTensor softmax(AxisIndex axis = -1) const;
+  LazyTensor log_softmax(AxisIndex axis = -1) const;
   LazyTensor rms_norm(double eps) const;
 
   LazyTensor astype(DType dtype) const;

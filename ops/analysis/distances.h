@@ -19,7 +19,7 @@ namespace caldera {
 /// x over its p-norm along an axis, or over eps where that is larger. Takes tensors alone: numbers in braces
 /// are for vision::normalize.
 template <std::same_as<LazyTensor> Tensor>
-LazyTensor normalize(const Tensor& x, double p = 2, int axis = 1, double eps = 1e-12) {
+LazyTensor normalize(const Tensor& x, double p = 2, AxisIndex axis = 1, double eps = 1e-12) {
   return ops::normalized(x, p, axis, eps);
 }
 /// The p-norms of all differences a[..., i, :] - b[..., j, :]: of (..., P, M) and (..., R, M) it is (..., P,

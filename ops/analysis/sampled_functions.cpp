@@ -123,21 +123,21 @@ LazyTensor gradient_at(const LazyTensor& y, int at, const LazyTensor& positions,
 
 }  // namespace
 
-LazyTensor trapezoid(const LazyTensor& y, double dx, int axis) {
+LazyTensor trapezoid(const LazyTensor& y, double dx, AxisIndex axis) {
   const Samples s = checked_samples("trapezoid", y, axis);
   check_spacing("trapezoid", dx);
   return total(s, areas(s, dx));
 }
-LazyTensor trapezoid(const LazyTensor& y, const LazyTensor& x, int axis) {
+LazyTensor trapezoid(const LazyTensor& y, const LazyTensor& x, AxisIndex axis) {
   const Samples s = checked_samples("trapezoid", y, axis);
   return total(s, areas(s, widths_of("trapezoid", s, x)));
 }
-LazyTensor cumulative_trapezoid(const LazyTensor& y, double dx, int axis) {
+LazyTensor cumulative_trapezoid(const LazyTensor& y, double dx, AxisIndex axis) {
   const Samples s = checked_samples("cumulative_trapezoid", y, axis);
   check_spacing("cumulative_trapezoid", dx);
   return running(s, areas(s, dx));
 }
-LazyTensor cumulative_trapezoid(const LazyTensor& y, const LazyTensor& x, int axis) {
+LazyTensor cumulative_trapezoid(const LazyTensor& y, const LazyTensor& x, AxisIndex axis) {
   const Samples s = checked_samples("cumulative_trapezoid", y, axis);
   return running(s, areas(s, widths_of("cumulative_trapezoid", s, x)));
 }

@@ -11,12 +11,12 @@
 namespace caldera {
 
 /// The integral along an axis by the trapezoidal rule, of samples dx apart; 0 of fewer than two.
-LazyTensor trapezoid(const LazyTensor& y, double dx = 1, int axis = -1);
+LazyTensor trapezoid(const LazyTensor& y, double dx = 1, AxisIndex axis = -1);
 /// Integrates samples at x: a vector of positions along the axis, or a tensor that broadcasts to y.
-LazyTensor trapezoid(const LazyTensor& y, const LazyTensor& x, int axis = -1);
+LazyTensor trapezoid(const LazyTensor& y, const LazyTensor& x, AxisIndex axis = -1);
 /// The integrals up to each sample but the first: the axis is shorter by 1.
-LazyTensor cumulative_trapezoid(const LazyTensor& y, double dx = 1, int axis = -1);
-LazyTensor cumulative_trapezoid(const LazyTensor& y, const LazyTensor& x, int axis = -1);
+LazyTensor cumulative_trapezoid(const LazyTensor& y, double dx = 1, AxisIndex axis = -1);
+LazyTensor cumulative_trapezoid(const LazyTensor& y, const LazyTensor& x, AxisIndex axis = -1);
 
 /// The derivatives along each of the axes (by default all): central differences of second order, and at both
 /// ends one-sided ones of `edge_order` 1 or 2 (numpy.gradient). Samples are `spacing` apart. ShapeError

@@ -73,7 +73,7 @@ LazyTensor empty_like(const LazyTensor& x, std::optional<DType> dtype) {
   return zeros_like(x, dtype.value_or(x.dtype()));
 }
 
-LazyTensor iota(const Shape& shape, int axis, DType dtype, Device device) {
+LazyTensor iota(const Shape& shape, AxisIndex axis, DType dtype, Device device) {
   const int at = shape.normalize_axis(axis, "iota");
   ops::check_countable(shape, "iota");
   std::array<std::int64_t, kMaxRank> strides{};

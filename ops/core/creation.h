@@ -30,7 +30,7 @@ LazyTensor empty(const Shape& shape, DType dtype = DType::f32, std::optional<Dev
 LazyTensor empty_like(const LazyTensor& x, std::optional<DType> dtype = {});
 
 /// The coordinate along `axis` at every point of `shape`.
-LazyTensor iota(const Shape& shape, int axis, DType dtype, Device device);
+LazyTensor iota(const Shape& shape, AxisIndex axis, DType dtype, Device device);
 
 /// The value of x; gradients do not pass.
 LazyTensor stop_gradient(const LazyTensor& x);

@@ -236,13 +236,13 @@ LazyTensor ops::scattered_by_shared(std::string_view op, Scatter how, const Lazy
   return scattered(how, base, which, anchored(added, base.device()), at, Indices::shared);
 }
 
-LazyTensor take(const LazyTensor& x, const LazyTensor& indices, int axis) {
+LazyTensor take(const LazyTensor& x, const LazyTensor& indices, AxisIndex axis) {
   const int at = x.shape().normalize_axis(axis, "take");
   return gathered(x, ops::indices_along("take", indices, x, at), at, Indices::shared);
 }
 
 LazyTensor scatter_add(const LazyTensor& base, const LazyTensor& indices, const LazyTensor& updates,
-                       int axis) {
+                       AxisIndex axis) {
   return ops::scattered_by_shared("scatter_add", Scatter::add, base, indices, updates, axis);
 }
 

@@ -10,11 +10,11 @@ namespace caldera {
 
 /// x[..., indices, ...] along `axis`: the shape of `indices` (integers) replaces that axis. An index outside
 /// gives NaN (or 0).
-LazyTensor take(const LazyTensor& x, const LazyTensor& indices, int axis = 0);
+LazyTensor take(const LazyTensor& x, const LazyTensor& indices, AxisIndex axis = 0);
 /// base with updates added at `indices` along `axis`; repeated indices add up, in order. Indices outside are
 /// dropped.
 LazyTensor scatter_add(const LazyTensor& base, const LazyTensor& indices, const LazyTensor& updates,
-                       int axis = 0);
+                       AxisIndex axis = 0);
 
 }  // namespace caldera
 

@@ -92,7 +92,7 @@ LazyTensor ops::window(const LazyTensor& x, int axis, std::int64_t start, std::i
   return slice(x, axis, start, start + (count == 0 ? 0 : (count - 1) * step + 1), step);
 }
 
-LazyTensor slice(const LazyTensor& x, int axis, std::optional<std::int64_t> start,
+LazyTensor slice(const LazyTensor& x, AxisIndex axis, std::optional<std::int64_t> start,
                  std::optional<std::int64_t> stop, std::int64_t step) {
   return ops::slice_as("slice", x, x.shape().normalize_axis(axis, "slice"), {start, stop, step});
 }

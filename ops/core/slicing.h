@@ -12,7 +12,7 @@ namespace caldera {
 
 /// x[..., start:stop:step, ...] along one axis, with Python's rules for negative and absent bounds.
 /// ValueError for a step of 0.
-LazyTensor slice(const LazyTensor& x, int axis, std::optional<std::int64_t> start,
+LazyTensor slice(const LazyTensor& x, AxisIndex axis, std::optional<std::int64_t> start,
                  std::optional<std::int64_t> stop, std::int64_t step = 1);
 /// Low and high margins per axis, and `interior` elements between neighbours (empty = none), filled with
 /// `value`. Negative margins take elements away, of those between neighbours too. ShapeError where they take

@@ -82,7 +82,7 @@ LazyTensor permute(const LazyTensor& x, std::span<const int> axes) {
 
 LazyTensor permute_dims(const LazyTensor& x, const std::vector<int>& axes) { return permute(x, axes); }
 
-LazyTensor swapaxes(const LazyTensor& x, int a, int b) {
+LazyTensor swapaxes(const LazyTensor& x, AxisIndex a, AxisIndex b) {
   std::array<int, kMaxRank> axes{};
   std::iota(axes.begin(), axes.end(), 0);
   std::swap(axes[static_cast<std::size_t>(x.shape().normalize_axis(a, "swapaxes"))],
@@ -111,7 +111,7 @@ LazyTensor squeeze(const LazyTensor& x, const Axes& axes) {
   return reshape(x, out);
 }
 
-LazyTensor expand_dims(const LazyTensor& x, int axis) {
+LazyTensor expand_dims(const LazyTensor& x, AxisIndex axis) {
   const int rank = x.rank() + 1;
   if (axis < -rank || axis >= rank) {
     throw ShapeError(
@@ -121,7 +121,7 @@ LazyTensor expand_dims(const LazyTensor& x, int axis) {
     throw ShapeError(
         fmt::format("expand_dims: {} has {} axes, the most there are", x.shape().to_string(), kMaxRank));
   Shape out = x.shape();
-  out.insert(axis < 0 ? axis + rank : axis, 1);
+  out.insert(axis < 0 ? axis + rank : static_cast<int>(axis), 1);
   return reshape(x, out);
 }
 

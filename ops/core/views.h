@@ -15,9 +15,9 @@ LazyTensor reshape(const LazyTensor& x, const Shape& shape);
 LazyTensor permute_dims(const LazyTensor& x, const std::vector<int>& axes);
 /// Swaps the last two axes.
 LazyTensor transpose(const LazyTensor& x);
-LazyTensor swapaxes(const LazyTensor& x, int a, int b);
+LazyTensor swapaxes(const LazyTensor& x, AxisIndex a, AxisIndex b);
 /// Without these axes, whose extents have to be 1; by default without all that are.
 LazyTensor squeeze(const LazyTensor& x, const Axes& axes = {});
-LazyTensor expand_dims(const LazyTensor& x, int axis);
+LazyTensor expand_dims(const LazyTensor& x, AxisIndex axis);
 
 }  // namespace caldera

@@ -60,7 +60,7 @@ FillValue neutral(DType type, bool lowest) {
 }  // namespace
 
 LazyTensor scatter_reduce(const LazyTensor& base, const LazyTensor& indices, const LazyTensor& values,
-                          int given, ScatterReduce how, bool include_self) {
+                          AxisIndex given, ScatterReduce how, bool include_self) {
   const char* const op = "scatter_reduce";
   ops::check_domain(op, ScalarDomain::numeric, base.dtype());
   const int axis = base.shape().normalize_axis(given, op);

@@ -15,6 +15,6 @@ enum class ScatterReduce : std::uint8_t { sum, prod, mean, amax, amin };
 /// mean; of amax and amin they are split equally among all that attain it. Shapes, types and indices outside
 /// are those of put_along_axis(). DTypeError for bool.
 LazyTensor scatter_reduce(const LazyTensor& base, const LazyTensor& indices, const LazyTensor& values,
-                          int axis, ScatterReduce how, bool include_self = true);
+                          AxisIndex axis, ScatterReduce how, bool include_self = true);
 
 }  // namespace caldera

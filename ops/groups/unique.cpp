@@ -147,19 +147,20 @@ UniqueResult unique_consecutive(const LazyTensor& x, std::int64_t size, FillValu
   return Runs("unique_consecutive", x, false).shown(size, fill);
 }
 
-UniqueResult unique_along(const LazyTensor& x, int axis) {
+UniqueResult unique_along(const LazyTensor& x, AxisIndex axis) {
   const SliceRuns runs("unique_along", x, axis, true);
   return runs.shown(runs.size().item<std::int64_t>(), 0);
 }
-UniqueResult unique_along(const LazyTensor& x, int axis, std::int64_t size, FillValue fill) {
+UniqueResult unique_along(const LazyTensor& x, AxisIndex axis, std::int64_t size, FillValue fill) {
   return SliceRuns("unique_along", x, axis, true).shown(size, fill);
 }
 
-UniqueResult unique_consecutive_along(const LazyTensor& x, int axis) {
+UniqueResult unique_consecutive_along(const LazyTensor& x, AxisIndex axis) {
   const SliceRuns runs("unique_consecutive_along", x, axis, false);
   return runs.shown(runs.size().item<std::int64_t>(), 0);
 }
-UniqueResult unique_consecutive_along(const LazyTensor& x, int axis, std::int64_t size, FillValue fill) {
+UniqueResult unique_consecutive_along(const LazyTensor& x, AxisIndex axis, std::int64_t size,
+                                      FillValue fill) {
   return SliceRuns("unique_consecutive_along", x, axis, false).shown(size, fill);
 }
 

@@ -24,11 +24,12 @@ UniqueResult unique(const LazyTensor& x, std::int64_t size, FillValue fill = 0);
 /// The different slices along an axis, as unique() has elements: ascending by their first elements, then by
 /// the next (in row-major order), slices with NaN each for itself. `values` has them along the axis; inverse
 /// and counts are (slices).
-UniqueResult unique_along(const LazyTensor& x, int axis);
-UniqueResult unique_along(const LazyTensor& x, int axis, std::int64_t size, FillValue fill = 0);
+UniqueResult unique_along(const LazyTensor& x, AxisIndex axis);
+UniqueResult unique_along(const LazyTensor& x, AxisIndex axis, std::int64_t size, FillValue fill = 0);
 /// One slice for each run of equal neighbours along the axis.
-UniqueResult unique_consecutive_along(const LazyTensor& x, int axis);
-UniqueResult unique_consecutive_along(const LazyTensor& x, int axis, std::int64_t size, FillValue fill = 0);
+UniqueResult unique_consecutive_along(const LazyTensor& x, AxisIndex axis);
+UniqueResult unique_consecutive_along(const LazyTensor& x, AxisIndex axis, std::int64_t size,
+                                      FillValue fill = 0);
 
 /// One value for each run of equal neighbours in row-major order; waits as unique() does.
 UniqueResult unique_consecutive(const LazyTensor& x);

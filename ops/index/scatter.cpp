@@ -42,19 +42,20 @@ Shape around(const char* op, const LazyTensor& x, const LazyTensor& indices, int
 
 }  // namespace
 
-LazyTensor scatter(const LazyTensor& base, const LazyTensor& indices, const LazyTensor& updates, int axis) {
+LazyTensor scatter(const LazyTensor& base, const LazyTensor& indices, const LazyTensor& updates,
+                   AxisIndex axis) {
   return ops::scattered_by_shared("scatter", Scatter::set, base, indices, updates, axis);
 }
 LazyTensor scatter_max(const LazyTensor& base, const LazyTensor& indices, const LazyTensor& updates,
-                       int axis) {
+                       AxisIndex axis) {
   return ops::scattered_by_shared("scatter_max", Scatter::maximum, base, indices, updates, axis);
 }
 LazyTensor scatter_min(const LazyTensor& base, const LazyTensor& indices, const LazyTensor& updates,
-                       int axis) {
+                       AxisIndex axis) {
   return ops::scattered_by_shared("scatter_min", Scatter::minimum, base, indices, updates, axis);
 }
 
-LazyTensor take_along_axis(const LazyTensor& x, const LazyTensor& indices, int axis) {
+LazyTensor take_along_axis(const LazyTensor& x, const LazyTensor& indices, AxisIndex axis) {
   const int at = x.shape().normalize_axis(axis, "take_along_axis");
   const LazyTensor which = ops::indices_along("take_along_axis", indices, x, at);
   const Shape beside = around("take_along_axis", x, which, at);
@@ -63,7 +64,7 @@ LazyTensor take_along_axis(const LazyTensor& x, const LazyTensor& indices, int a
 }
 
 LazyTensor put_along_axis(const LazyTensor& base, const LazyTensor& indices, const LazyTensor& values,
-                          int axis, Scatter how) {
+                          AxisIndex axis, Scatter how) {
   const int at = base.shape().normalize_axis(axis, "put_along_axis");
   const LazyTensor which = ops::indices_along("put_along_axis", indices, base, at);
   if (around("put_along_axis", base, which, at) != with_extent(base.shape(), at, 1))

@@ -18,7 +18,7 @@
 
 namespace caldera {
 
-LazyTensor take(const LazyTensor& x, const LazyTensor& indices, int axis, OutsideIndex outside) {
+LazyTensor take(const LazyTensor& x, const LazyTensor& indices, AxisIndex axis, OutsideIndex outside) {
   const int at = x.shape().normalize_axis(axis, "take");
   ops::check_index_type("take", indices);
   const std::int64_t n = x.shape(at);
@@ -41,7 +41,8 @@ LazyTensor put(const LazyTensor& x, const LazyTensor& indices, const LazyTensor&
   return reshape(index_put(flat, {ops::anchored(indices, device)}, updates, how), x.shape());
 }
 
-LazyTensor index_fill(const LazyTensor& x, int axis, const LazyTensor& indices, const LazyTensor& value) {
+LazyTensor index_fill(const LazyTensor& x, AxisIndex axis, const LazyTensor& indices,
+                      const LazyTensor& value) {
   const int at = x.shape().normalize_axis(axis, "index_fill");
   ops::check_index_type("index_fill", indices);
   if (indices.rank() > 1 || value.rank() != 0)

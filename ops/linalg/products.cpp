@@ -113,7 +113,7 @@ LazyTensor tensordot(const LazyTensor& a, const LazyTensor& b, int axes) {
   return tensordot(a, b, pairs);
 }
 
-LazyTensor vecdot(const LazyTensor& a, const LazyTensor& b, int axis) {
+LazyTensor vecdot(const LazyTensor& a, const LazyTensor& b, AxisIndex axis) {
   const DType type = promote(a.dtype(), b.dtype());
   ops::check_domain("vecdot", ScalarDomain::numeric, type);
   const auto refuse = [&](const char* why) {
@@ -137,7 +137,7 @@ LazyTensor outer(const LazyTensor& a, const LazyTensor& b) {
   return expand_dims(a, 1) * expand_dims(b, 0);
 }
 
-LazyTensor cross(const LazyTensor& a, const LazyTensor& b, int axis) {
+LazyTensor cross(const LazyTensor& a, const LazyTensor& b, AxisIndex axis) {
   const Shape shape = broadcast_shapes(a.shape(), b.shape(), "cross");
   const int at = shape.normalize_axis(axis, "cross");
   const int from_end = at - shape.rank();

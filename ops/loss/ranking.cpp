@@ -62,7 +62,7 @@ Shape vectors(const char* op, const Shape& shape) {
 
 }  // namespace
 
-LazyTensor cosine_similarity(const LazyTensor& a, const LazyTensor& b, int axis, double eps) {
+LazyTensor cosine_similarity(const LazyTensor& a, const LazyTensor& b, AxisIndex axis, double eps) {
   const ops::LossOperands x("cosine_similarity", {a, b});
   const int at = x.shape().normalize_axis(axis, "cosine_similarity");
   // Broadcast ahead of the norms: an operand may lack the axis.

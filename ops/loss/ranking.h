@@ -13,7 +13,7 @@ namespace caldera {
 
 /// The sum over an axis of a * b, over their norms, each of which is at least eps. The gradient where a norm
 /// is 0 is 0.
-LazyTensor cosine_similarity(const LazyTensor& a, const LazyTensor& b, int axis = 1, double eps = 1e-8);
+LazyTensor cosine_similarity(const LazyTensor& a, const LazyTensor& b, AxisIndex axis = 1, double eps = 1e-8);
 /// The p-norm of a - b + eps over the last axis.
 LazyTensor pairwise_distance(const LazyTensor& a, const LazyTensor& b, double p = 2, double eps = 1e-6,
                              bool keepdims = false);

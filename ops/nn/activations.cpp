@@ -149,7 +149,7 @@ LazyTensor hardshrink(const LazyTensor& x, double lambda) {
   return computed("hardshrink", x, [&](const LazyTensor& y) { return where(abs(y) <= lambda, zero(y), y); });
 }
 
-LazyTensor glu(const LazyTensor& x, int axis) {
+LazyTensor glu(const LazyTensor& x, AxisIndex axis) {
   const int at = x.shape().normalize_axis(axis, "glu");
   const std::int64_t half = x.shape()[at] / 2;
   if (half * 2 != x.shape()[at]) {

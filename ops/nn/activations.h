@@ -50,6 +50,6 @@ LazyTensor softshrink(const LazyTensor& x, double lambda = 0.5);
 LazyTensor hardshrink(const LazyTensor& x, double lambda = 0.5);
 /// The first half of an axis times the sigmoid of the second (Dauphin et al. 2016). ShapeError for an odd
 /// extent.
-LazyTensor glu(const LazyTensor& x, int axis = -1);
+LazyTensor glu(const LazyTensor& x, AxisIndex axis = -1);
 
 }  // namespace caldera

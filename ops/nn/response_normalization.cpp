@@ -35,7 +35,7 @@ LazyTensor local_response_norm(const LazyTensor& x, std::int64_t size, const Res
   return astype(y / pow(means * options.alpha + options.k, options.beta), x.dtype());
 }
 
-LazyTensor renorm(const LazyTensor& x, double p, int axis, double maxnorm) {
+LazyTensor renorm(const LazyTensor& x, double p, AxisIndex axis, double maxnorm) {
   ops::check_domain("renorm", ScalarDomain::floating, x.dtype());
   if (x.rank() < 2) throw ShapeError(fmt::format("renorm: {} has fewer than 2 axes", x.shape().to_string()));
   if (!(p > 0)) throw ValueError(fmt::format("renorm: p is {}, want more than 0", p));

@@ -20,6 +20,6 @@ LazyTensor local_response_norm(const LazyTensor& x, std::int64_t size,
 
 /// x with each slice along the axis whose p-norm exceeds `maxnorm` scaled down to it (torch.renorm: maxnorm
 /// over the norm + 1e-7). ShapeError for fewer than 2 axes; ValueError unless p > 0 and maxnorm >= 0.
-LazyTensor renorm(const LazyTensor& x, double p, int axis, double maxnorm);
+LazyTensor renorm(const LazyTensor& x, double p, AxisIndex axis, double maxnorm);
 
 }  // namespace caldera

@@ -31,7 +31,7 @@ LazyTensor as_summed(const LazyTensor& x) { return astype(x, compute_type(softma
 
 }  // namespace
 
-LazyTensor softmax(const LazyTensor& x, int axis) {
+LazyTensor softmax(const LazyTensor& x, AxisIndex axis) {
   return ops::along_axis("softmax", x, axis, [](const LazyTensor& given, int at) {
     if (given.numel() == 0) return astype(given, softmax_type(given));
     const LazyTensor e = exp(shifted(as_summed(given), at));
@@ -39,7 +39,7 @@ LazyTensor softmax(const LazyTensor& x, int axis) {
   });
 }
 
-LazyTensor log_softmax(const LazyTensor& x, int axis) {
+LazyTensor log_softmax(const LazyTensor& x, AxisIndex axis) {
   return ops::along_axis("log_softmax", x, axis, [](const LazyTensor& given, int at) {
     if (given.numel() == 0) return astype(given, softmax_type(given));
     const LazyTensor d = shifted(as_summed(given), at);

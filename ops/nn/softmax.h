@@ -10,8 +10,8 @@ namespace caldera {
 ///
 /// Of tensors without axes, axis 0 or -1 is the element itself here, in logsumexp, and wherever the elements
 /// along one axis are put in order or added up (cumulative.h, sorting.h, argmax).
-LazyTensor softmax(const LazyTensor& x, int axis = -1);
-LazyTensor log_softmax(const LazyTensor& x, int axis = -1);
+LazyTensor softmax(const LazyTensor& x, AxisIndex axis = -1);
+LazyTensor log_softmax(const LazyTensor& x, AxisIndex axis = -1);
 /// log(sum(exp(x))) over the axes without overflow; -infinity of no elements.
 LazyTensor logsumexp(const LazyTensor& x, const Axes& axes = -1, bool keepdims = false);
 

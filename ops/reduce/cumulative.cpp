@@ -115,8 +115,8 @@ LazyTensor log_add_later(const LazyTensor& earlier, const LazyTensor& later) {
 
 }  // namespace
 
-LazyTensor cumsum(const LazyTensor& x, int axis) { return arithmetic_scan("cumsum", x, axis, 0, plus); }
-LazyTensor cumulative_sum(const LazyTensor& x, std::optional<int> axis, std::optional<DType> dtype,
+LazyTensor cumsum(const LazyTensor& x, AxisIndex axis) { return arithmetic_scan("cumsum", x, axis, 0, plus); }
+LazyTensor cumulative_sum(const LazyTensor& x, std::optional<AxisIndex> axis, std::optional<DType> dtype,
                           bool include_initial) {
   if (!axis && x.rank() != 1)
     throw ShapeError(
@@ -129,12 +129,12 @@ LazyTensor cumulative_sum(const LazyTensor& x, std::optional<int> axis, std::opt
   low[static_cast<std::size_t>(at)] = 1;
   return pad(y, low, std::vector<std::int64_t>(low.size()));
 }
-LazyTensor cumprod(const LazyTensor& x, int axis) {
+LazyTensor cumprod(const LazyTensor& x, AxisIndex axis) {
   return arithmetic_scan("cumprod", x, axis, 1, [](const auto& a, const auto& b) { return a * b; });
 }
-LazyTensor cummax(const LazyTensor& x, int axis) { return extremum_scan<greater>("cummax", x, axis); }
-LazyTensor cummin(const LazyTensor& x, int axis) { return extremum_scan<less>("cummin", x, axis); }
-LazyTensor logcumsumexp(const LazyTensor& x, int axis) {
+LazyTensor cummax(const LazyTensor& x, AxisIndex axis) { return extremum_scan<greater>("cummax", x, axis); }
+LazyTensor cummin(const LazyTensor& x, AxisIndex axis) { return extremum_scan<less>("cummin", x, axis); }
+LazyTensor logcumsumexp(const LazyTensor& x, AxisIndex axis) {
   check_floating_sum("logcumsumexp", x);
   return arithmetic_scan("logcumsumexp", x, axis, -kInfinity, log_add_later);
 }

@@ -11,17 +11,17 @@ namespace caldera {
 
 /// Sums of boolean and of integers narrower than i32 are i32, as are their products; other dtypes keep
 /// theirs.
-LazyTensor cumsum(const LazyTensor& x, int axis = -1);
+LazyTensor cumsum(const LazyTensor& x, AxisIndex axis = -1);
 /// cumsum() as the Array API has it: `axis` may be absent for tensors of one axis only; the elements are cast
 /// to `dtype` first; with `include_initial` the sum of none, 0, stands in front, and the axis is longer by 1.
-LazyTensor cumulative_sum(const LazyTensor& x, std::optional<int> axis = {}, std::optional<DType> dtype = {},
-                          bool include_initial = false);
-LazyTensor cumprod(const LazyTensor& x, int axis = -1);
+LazyTensor cumulative_sum(const LazyTensor& x, std::optional<AxisIndex> axis = {},
+                          std::optional<DType> dtype = {}, bool include_initial = false);
+LazyTensor cumprod(const LazyTensor& x, AxisIndex axis = -1);
 /// NaN from the first NaN on. Where equal elements are the largest so far, the gradient goes to the first.
-LazyTensor cummax(const LazyTensor& x, int axis = -1);
-LazyTensor cummin(const LazyTensor& x, int axis = -1);
+LazyTensor cummax(const LazyTensor& x, AxisIndex axis = -1);
+LazyTensor cummin(const LazyTensor& x, AxisIndex axis = -1);
 /// log(cumsum(exp(x))) without overflow.
-LazyTensor logcumsumexp(const LazyTensor& x, int axis = -1);
+LazyTensor logcumsumexp(const LazyTensor& x, AxisIndex axis = -1);
 
 /// log(exp(a) + exp(b)) without overflow.
 LazyTensor logaddexp(const LazyTensor& a, const LazyTensor& b);

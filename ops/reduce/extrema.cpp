@@ -140,10 +140,10 @@ LazyTensor amin(const LazyTensor& x, const Axes& axes, bool keepdims) {
   return extremum(kAmin, x, axes, keepdims);
 }
 
-LazyTensor argmax(const LazyTensor& x, std::optional<int> axis, bool keepdims) {
+LazyTensor argmax(const LazyTensor& x, std::optional<AxisIndex> axis, bool keepdims) {
   return first_of("argmax", caldera::max, x, axis, keepdims);
 }
-LazyTensor argmin(const LazyTensor& x, std::optional<int> axis, bool keepdims) {
+LazyTensor argmin(const LazyTensor& x, std::optional<AxisIndex> axis, bool keepdims) {
   return first_of("argmin", caldera::min, x, axis, keepdims);
 }
 

@@ -17,7 +17,7 @@ LazyTensor amax(const LazyTensor& x, const Axes& axes = {}, bool keepdims = fals
 LazyTensor amin(const LazyTensor& x, const Axes& axes = {}, bool keepdims = false);
 /// The index (i32) of the first largest or smallest element along the axis, or without one among all elements
 /// in row-major order. The first NaN counts as both. Throws ShapeError where there is nothing to choose from.
-LazyTensor argmax(const LazyTensor& x, std::optional<int> axis = {}, bool keepdims = false);
-LazyTensor argmin(const LazyTensor& x, std::optional<int> axis = {}, bool keepdims = false);
+LazyTensor argmax(const LazyTensor& x, std::optional<AxisIndex> axis = {}, bool keepdims = false);
+LazyTensor argmin(const LazyTensor& x, std::optional<AxisIndex> axis = {}, bool keepdims = false);
 
 }  // namespace caldera

@@ -40,21 +40,21 @@ LazyTensor places_of_best(const LazyTensor& x, const LazyTensor& values, int axi
 
 }  // namespace
 
-IndexedResult max_with_indices(const LazyTensor& x, int axis, bool keepdims) {
+IndexedResult max_with_indices(const LazyTensor& x, AxisIndex axis, bool keepdims) {
   check("max_with_indices", x, axis, true);
   return {max(x, axis, keepdims), argmax(x, axis, keepdims)};
 }
-IndexedResult min_with_indices(const LazyTensor& x, int axis, bool keepdims) {
+IndexedResult min_with_indices(const LazyTensor& x, AxisIndex axis, bool keepdims) {
   check("min_with_indices", x, axis, true);
   return {min(x, axis, keepdims), argmin(x, axis, keepdims)};
 }
 
-IndexedResult cummax_with_indices(const LazyTensor& x, int axis) {
+IndexedResult cummax_with_indices(const LazyTensor& x, AxisIndex axis) {
   check("cummax_with_indices", x, axis, false);
   const LazyTensor values = cummax(x, axis);
   return {values, places_of_best(stop_gradient(x), stop_gradient(values), axis)};
 }
-IndexedResult cummin_with_indices(const LazyTensor& x, int axis) {
+IndexedResult cummin_with_indices(const LazyTensor& x, AxisIndex axis) {
   check("cummin_with_indices", x, axis, false);
   const LazyTensor values = cummin(x, axis);
   return {values, places_of_best(stop_gradient(x), stop_gradient(values), axis)};

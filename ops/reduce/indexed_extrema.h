@@ -8,12 +8,12 @@
 namespace caldera {
 
 /// max() along one axis and its argmax(): of ties the first, NaN before all numbers.
-IndexedResult max_with_indices(const LazyTensor& x, int axis = -1, bool keepdims = false);
-IndexedResult min_with_indices(const LazyTensor& x, int axis = -1, bool keepdims = false);
+IndexedResult max_with_indices(const LazyTensor& x, AxisIndex axis = -1, bool keepdims = false);
+IndexedResult min_with_indices(const LazyTensor& x, AxisIndex axis = -1, bool keepdims = false);
 /// cummax() and where each element of it stands: of ties the first, as the gradient. (PyTorch tells the
 /// last.)
-IndexedResult cummax_with_indices(const LazyTensor& x, int axis = -1);
-IndexedResult cummin_with_indices(const LazyTensor& x, int axis = -1);
+IndexedResult cummax_with_indices(const LazyTensor& x, AxisIndex axis = -1);
+IndexedResult cummin_with_indices(const LazyTensor& x, AxisIndex axis = -1);
 
 struct MinMaxResult {
   LazyTensor min, max;

@@ -2,6 +2,8 @@
 // these. Part of ops/ops.h.
 #pragma once
 
+#include <concepts>
+
 #include "engine/graph/lazy_tensor.h"
 #include "engine/tensor/axes.h"
 
@@ -16,6 +18,11 @@ LazyTensor nanmean(const LazyTensor& x, const Axes& axes = {}, bool keepdims = f
 LazyTensor nanvar(const LazyTensor& x, const Axes& axes = {}, double correction = 0, bool keepdims = false);
 /// sqrt(nanvar(x)). The gradient where all elements are equal is 0, as that of std.
 LazyTensor nanstd(const LazyTensor& x, const Axes& axes = {}, double correction = 0, bool keepdims = false);
+/// Are refused: keepdims comes after the correction.
+template <std::same_as<bool> Keepdims>
+LazyTensor nanvar(const LazyTensor& x, const Axes& axes, Keepdims keepdims) = delete;
+template <std::same_as<bool> Keepdims>
+LazyTensor nanstd(const LazyTensor& x, const Axes& axes, Keepdims keepdims) = delete;
 /// max() and min() of what is not NaN, and NaN where nothing is left. Gradients as of those.
 LazyTensor nanmax(const LazyTensor& x, const Axes& axes = {}, bool keepdims = false);
 LazyTensor nanmin(const LazyTensor& x, const Axes& axes = {}, bool keepdims = false);

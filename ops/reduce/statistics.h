@@ -1,6 +1,8 @@
 // Products, variances, and what holds of any or every element: composites of primitives. Part of ops/ops.h.
 #pragma once
 
+#include <concepts>
+
 #include "engine/graph/lazy_tensor.h"
 #include "engine/tensor/axes.h"
 
@@ -18,6 +20,11 @@ LazyTensor var(const LazyTensor& x, const Axes& axes = {}, double correction = 0
 /// With `using namespace caldera` write caldera::std(x): `std` alone is the standard library's
 /// namespace, too, and no compiler chooses between them.
 LazyTensor std(const LazyTensor& x, const Axes& axes = {}, double correction = 0, bool keepdims = false);
+/// Are refused: keepdims comes after the correction.
+template <std::same_as<bool> Keepdims>
+LazyTensor var(const LazyTensor& x, const Axes& axes, Keepdims keepdims) = delete;
+template <std::same_as<bool> Keepdims>
+LazyTensor std(const LazyTensor& x, const Axes& axes, Keepdims keepdims) = delete;
 /// Whether any, or every, element is true: not 0 (NaN is not). Of no elements: false, true.
 LazyTensor any(const LazyTensor& x, const Axes& axes = {}, bool keepdims = false);
 LazyTensor all(const LazyTensor& x, const Axes& axes = {}, bool keepdims = false);

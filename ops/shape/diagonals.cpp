@@ -36,7 +36,7 @@ LazyTensor triangle(const char* op, const LazyTensor& x, std::int64_t k,
 
 }  // namespace
 
-LazyTensor diagonal(const LazyTensor& x, std::int64_t offset, int axis1, int axis2) {
+LazyTensor diagonal(const LazyTensor& x, std::int64_t offset, AxisIndex axis1, AxisIndex axis2) {
   check_matrix("diagonal", x);
   const int row = x.shape().normalize_axis(axis1, "diagonal"),
             column = x.shape().normalize_axis(axis2, "diagonal");
@@ -73,7 +73,7 @@ LazyTensor diag(const LazyTensor& x, std::int64_t offset) {
                                x.shape().to_string()));
 }
 
-LazyTensor diag_embed(const LazyTensor& x, std::int64_t offset, int axis1, int axis2) {
+LazyTensor diag_embed(const LazyTensor& x, std::int64_t offset, AxisIndex axis1, AxisIndex axis2) {
   if (x.rank() == kMaxRank)
     throw ShapeError(fmt::format("diag_embed: shape {} leaves no room for another axis: {} is the most",
                                  x.shape().to_string(), kMaxRank));

@@ -8,7 +8,7 @@
 namespace caldera {
 
 /// The elements x[..., i, i + offset], as the last axis. Matrices are the two axes named.
-LazyTensor diagonal(const LazyTensor& x, std::int64_t offset = 0, int axis1 = -2, int axis2 = -1);
+LazyTensor diagonal(const LazyTensor& x, std::int64_t offset = 0, AxisIndex axis1 = -2, AxisIndex axis2 = -1);
 /// The lower (upper) triangle of the last two axes up to (from) diagonal number k; zeros elsewhere.
 LazyTensor tril(const LazyTensor& x, std::int64_t k = 0);
 LazyTensor triu(const LazyTensor& x, std::int64_t k = 0);
@@ -17,6 +17,7 @@ LazyTensor triu(const LazyTensor& x, std::int64_t k = 0);
 LazyTensor diag(const LazyTensor& x, std::int64_t offset = 0);
 /// The last axis on the diagonal `offset` of matrices of zeros, whose rows are axis1 of the result and whose
 /// columns are axis2.
-LazyTensor diag_embed(const LazyTensor& x, std::int64_t offset = 0, int axis1 = -2, int axis2 = -1);
+LazyTensor diag_embed(const LazyTensor& x, std::int64_t offset = 0, AxisIndex axis1 = -2,
+                      AxisIndex axis2 = -1);
 
 }  // namespace caldera

@@ -68,11 +68,11 @@ LazyTensor joined_along(const char* op, const std::vector<LazyTensor>& parts, in
 
 }  // namespace
 
-LazyTensor concatenate(const std::vector<LazyTensor>& parts, int axis) {
+LazyTensor concatenate(const std::vector<LazyTensor>& parts, AxisIndex axis) {
   return joined_along("concatenate", parts, axis);
 }
 
-LazyTensor concat(const std::vector<LazyTensor>& parts, std::optional<int> axis) {
+LazyTensor concat(const std::vector<LazyTensor>& parts, std::optional<AxisIndex> axis) {
   if (axis) return joined_along("concat", parts, *axis);
   std::vector<LazyTensor> flat;
   flat.reserve(parts.size());
@@ -81,7 +81,7 @@ LazyTensor concat(const std::vector<LazyTensor>& parts, std::optional<int> axis)
   return joined_along("concat", flat, 0);
 }
 
-LazyTensor stack(const std::vector<LazyTensor>& parts, int axis) {
+LazyTensor stack(const std::vector<LazyTensor>& parts, AxisIndex axis) {
   if (parts.empty()) throw ShapeError("stack: no tensors were given");
   const Shape& shape = parts[0].shape();
   if (axis < -shape.rank() - 1 || axis > shape.rank())

@@ -110,7 +110,7 @@ LazyTensor moveaxis(const LazyTensor& x, const Axes& source, const Axes& destina
   return permute_dims(x, order);
 }
 
-LazyTensor flatten(const LazyTensor& x, int first, int last) {
+LazyTensor flatten(const LazyTensor& x, AxisIndex first, AxisIndex last) {
   if (x.rank() == 0 && first >= -1 && first <= 0 && last >= -1 && last <= 0) return reshape(x, Shape{1});
   const int begin = x.shape().normalize_axis(first, "flatten"),
             end = x.shape().normalize_axis(last, "flatten");
@@ -127,7 +127,7 @@ LazyTensor flatten(const LazyTensor& x, int first, int last) {
   return reshape(x, shape);
 }
 
-LazyTensor unflatten(const LazyTensor& x, int axis, const Shape& extents) {
+LazyTensor unflatten(const LazyTensor& x, AxisIndex axis, const Shape& extents) {
   const int at = x.shape().normalize_axis(axis, "unflatten");
   const auto refuse = [&] {
     throw ShapeError(fmt::format("unflatten: axis {} of shape {} is not {}", axis, x.shape().to_string(),
@@ -149,14 +149,14 @@ LazyTensor unflatten(const LazyTensor& x, int axis, const Shape& extents) {
   return reshape(x, shape);
 }
 
-std::vector<LazyTensor> unstack(const LazyTensor& x, int axis) {
+std::vector<LazyTensor> unstack(const LazyTensor& x, AxisIndex axis) {
   const int at = x.shape().normalize_axis(axis, "unstack");
   std::vector<LazyTensor> out;
   for (std::int64_t i = 0; i < x.shape(at); ++i) out.push_back(squeeze(slice(x, at, i, i + 1), at));
   return out;
 }
 
-std::vector<LazyTensor> split(const LazyTensor& x, const std::vector<std::int64_t>& sizes, int axis) {
+std::vector<LazyTensor> split(const LazyTensor& x, const std::vector<std::int64_t>& sizes, AxisIndex axis) {
   const int at = x.shape().normalize_axis(axis, "split");
   std::int64_t total = 0;
   bool counted = true;
@@ -174,7 +174,7 @@ std::vector<LazyTensor> split(const LazyTensor& x, const std::vector<std::int64_
   return out;
 }
 
-std::vector<LazyTensor> split(const LazyTensor& x, std::int64_t size, int axis) {
+std::vector<LazyTensor> split(const LazyTensor& x, std::int64_t size, AxisIndex axis) {
   const std::int64_t extent = x.shape()[x.shape().normalize_axis(axis, "split")];
   if (size < 1) throw ValueError(fmt::format("split: size is {}, want 1 or more", size));
   std::vector<std::int64_t> sizes;
@@ -183,7 +183,7 @@ std::vector<LazyTensor> split(const LazyTensor& x, std::int64_t size, int axis) 
   return split(x, sizes, axis);
 }
 
-std::vector<LazyTensor> chunk(const LazyTensor& x, std::int64_t count, int axis) {
+std::vector<LazyTensor> chunk(const LazyTensor& x, std::int64_t count, AxisIndex axis) {
   const std::int64_t extent = x.shape()[x.shape().normalize_axis(axis, "chunk")];
   if (count < 1) throw ValueError(fmt::format("chunk: count is {}, want 1 or more", count));
   if (extent == 0) return std::vector<LazyTensor>(static_cast<std::size_t>(count), x);

@@ -24,18 +24,19 @@ LazyTensor roll(const LazyTensor& x, const std::vector<std::int64_t>& shifts, co
 /// The axes `source` moved to the places `destination`; the others keep their order.
 LazyTensor moveaxis(const LazyTensor& x, const Axes& source, const Axes& destination);
 /// The axes from `first` to `last` (inclusive) as one. A scalar gets one axis.
-LazyTensor flatten(const LazyTensor& x, int first = 0, int last = -1);
+LazyTensor flatten(const LazyTensor& x, AxisIndex first = 0, AxisIndex last = -1);
 /// An axis as several; one extent may be -1: it is inferred.
-LazyTensor unflatten(const LazyTensor& x, int axis, const Shape& extents);
+LazyTensor unflatten(const LazyTensor& x, AxisIndex axis, const Shape& extents);
 
 /// The slices along an axis, without it: what stack() joins.
-std::vector<LazyTensor> unstack(const LazyTensor& x, int axis = 0);
+std::vector<LazyTensor> unstack(const LazyTensor& x, AxisIndex axis = 0);
 /// Parts of `size` along an axis, the last with what is left.
-std::vector<LazyTensor> split(const LazyTensor& x, std::int64_t size, int axis = 0);
+std::vector<LazyTensor> split(const LazyTensor& x, std::int64_t size, AxisIndex axis = 0);
 /// Parts of these sizes, which add up to the axis' extent.
-std::vector<LazyTensor> split(const LazyTensor& x, const std::vector<std::int64_t>& sizes, int axis = 0);
+std::vector<LazyTensor> split(const LazyTensor& x, const std::vector<std::int64_t>& sizes,
+                              AxisIndex axis = 0);
 /// At most `count` parts of equal size, the last with what is left (torch.chunk).
-std::vector<LazyTensor> chunk(const LazyTensor& x, std::int64_t count, int axis = 0);
+std::vector<LazyTensor> chunk(const LazyTensor& x, std::int64_t count, AxisIndex axis = 0);
 
 /// Whether the first axis of a grid belongs to the first vector (ij) or to the second (xy, as in plots).
 enum class GridIndexing { xy, ij };

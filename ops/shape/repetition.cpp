@@ -82,7 +82,7 @@ LazyTensor tile(const LazyTensor& x, const std::vector<std::int64_t>& repetition
   }
 }
 
-LazyTensor repeat(const LazyTensor& x, std::int64_t count, std::optional<int> axis) {
+LazyTensor repeat(const LazyTensor& x, std::int64_t count, std::optional<AxisIndex> axis) {
   check_count("repeat", count);
   LazyTensor y = axis ? x : reshape(x, Shape{x.numel()});
   const int at = y.shape().normalize_axis(axis.value_or(0), "repeat");
@@ -99,7 +99,8 @@ LazyTensor repeat(const LazyTensor& x, std::int64_t count, std::optional<int> ax
   return reshape(broadcast_to(single, blocks), out);
 }
 
-LazyTensor repeat(const LazyTensor& x, const std::vector<std::int64_t>& counts, std::optional<int> axis) {
+LazyTensor repeat(const LazyTensor& x, const std::vector<std::int64_t>& counts,
+                  std::optional<AxisIndex> axis) {
   if (counts.size() == 1) return repeat(x, counts[0], axis);
   const LazyTensor y = axis ? x : reshape(x, Shape{x.numel()});
   const int at = y.shape().normalize_axis(axis.value_or(0), "repeat");
@@ -118,7 +119,7 @@ LazyTensor repeat(const LazyTensor& x, const std::vector<std::int64_t>& counts, 
   return take(y, host_leaf<std::int32_t>(indices, shape, x.device()), at);
 }
 
-LazyTensor unfold(const LazyTensor& x, int axis, std::int64_t size, std::int64_t step) {
+LazyTensor unfold(const LazyTensor& x, AxisIndex axis, std::int64_t size, std::int64_t step) {
   check_room("unfold", x);
   const int at = x.shape().normalize_axis(axis, "unfold");
   if (size < 1 || step < 1)
@@ -139,7 +140,7 @@ LazyTensor unfold(const LazyTensor& x, int axis, std::int64_t size, std::int64_t
   return moveaxis(stack(elements, at), at + 1, -1);
 }
 
-LazyTensor diff(const LazyTensor& x, std::int64_t n, int axis, const LazyTensor& prepend,
+LazyTensor diff(const LazyTensor& x, std::int64_t n, AxisIndex axis, const LazyTensor& prepend,
                 const LazyTensor& append) {
   const int at = x.shape().normalize_axis(axis, "diff");
   if (n < 0) throw ValueError(fmt::format("diff: n is {}, want 0 or more", n));

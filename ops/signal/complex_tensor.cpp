@@ -141,19 +141,19 @@ ComplexTensor ComplexTensor::permute_dims(const std::vector<int>& axes) const {
 ComplexTensor ComplexTensor::transpose() const {
   return by_parts(*this, [](const LazyTensor& part) { return caldera::transpose(part); });
 }
-ComplexTensor ComplexTensor::swapaxes(int a, int b) const {
+ComplexTensor ComplexTensor::swapaxes(AxisIndex a, AxisIndex b) const {
   return by_parts(*this, [&](const LazyTensor& part) { return caldera::swapaxes(part, a, b); });
 }
 ComplexTensor ComplexTensor::squeeze(const Axes& axes) const {
   return by_parts(*this, [&](const LazyTensor& part) { return caldera::squeeze(part, axes); });
 }
-ComplexTensor ComplexTensor::expand_dims(int axis) const {
+ComplexTensor ComplexTensor::expand_dims(AxisIndex axis) const {
   return by_parts(*this, [&](const LazyTensor& part) { return caldera::expand_dims(part, axis); });
 }
 ComplexTensor ComplexTensor::broadcast_to(const Shape& shape) const {
   return by_parts(*this, [&](const LazyTensor& part) { return caldera::broadcast_to(part, shape); });
 }
-ComplexTensor ComplexTensor::slice(int axis, std::optional<std::int64_t> start,
+ComplexTensor ComplexTensor::slice(AxisIndex axis, std::optional<std::int64_t> start,
                                    std::optional<std::int64_t> stop, std::int64_t step) const {
   return by_parts(*this,
                   [&](const LazyTensor& part) { return caldera::slice(part, axis, start, stop, step); });

@@ -55,11 +55,11 @@ class ComplexTensor {
   ComplexTensor reshape(const Shape& shape) const;
   ComplexTensor permute_dims(const std::vector<int>& axes) const;
   ComplexTensor transpose() const;
-  ComplexTensor swapaxes(int a, int b) const;
+  ComplexTensor swapaxes(AxisIndex a, AxisIndex b) const;
   ComplexTensor squeeze(const Axes& axes = {}) const;
-  ComplexTensor expand_dims(int axis) const;
+  ComplexTensor expand_dims(AxisIndex axis) const;
   ComplexTensor broadcast_to(const Shape& shape) const;
-  ComplexTensor slice(int axis, std::optional<std::int64_t> start, std::optional<std::int64_t> stop,
+  ComplexTensor slice(AxisIndex axis, std::optional<std::int64_t> start, std::optional<std::int64_t> stop,
                       std::int64_t step = 1) const;
   ComplexTensor roll(const std::vector<std::int64_t>& shifts, const Axes& axes) const;
   ComplexTensor flip(const Axes& axes = {}) const;
@@ -82,13 +82,13 @@ class ComplexTensor {
     return x.permute_dims(axes);
   }
   friend ComplexTensor transpose(const ComplexTensor& x) { return x.transpose(); }
-  friend ComplexTensor swapaxes(const ComplexTensor& x, int a, int b) { return x.swapaxes(a, b); }
+  friend ComplexTensor swapaxes(const ComplexTensor& x, AxisIndex a, AxisIndex b) { return x.swapaxes(a, b); }
   friend ComplexTensor squeeze(const ComplexTensor& x, const Axes& axes = {}) { return x.squeeze(axes); }
-  friend ComplexTensor expand_dims(const ComplexTensor& x, int axis) { return x.expand_dims(axis); }
+  friend ComplexTensor expand_dims(const ComplexTensor& x, AxisIndex axis) { return x.expand_dims(axis); }
   friend ComplexTensor broadcast_to(const ComplexTensor& x, const Shape& shape) {
     return x.broadcast_to(shape);
   }
-  friend ComplexTensor slice(const ComplexTensor& x, int axis, std::optional<std::int64_t> start,
+  friend ComplexTensor slice(const ComplexTensor& x, AxisIndex axis, std::optional<std::int64_t> start,
                              std::optional<std::int64_t> stop, std::int64_t step = 1) {
     return x.slice(axis, start, stop, step);
   }
@@ -97,7 +97,7 @@ class ComplexTensor {
     return x.roll(shifts, axes);
   }
   friend ComplexTensor flip(const ComplexTensor& x, const Axes& axes = {}) { return x.flip(axes); }
-  friend ComplexTensor concatenate(const std::vector<ComplexTensor>& parts, int axis = 0) {
+  friend ComplexTensor concatenate(const std::vector<ComplexTensor>& parts, AxisIndex axis = 0) {
     return concatenated(parts, axis);
   }
 

@@ -191,19 +191,19 @@ T shifted(const char* op, const T& x, const Axes& given, bool back) {
 
 }  // namespace
 
-ComplexTensor fft(const ComplexTensor& x, Length n, int axis, FourierNorm norm) {
+ComplexTensor fft(const ComplexTensor& x, Length n, AxisIndex axis, FourierNorm norm) {
   return along_checked("fft", x.real(), x.imag(), n, axis, kForward, norm);
 }
-ComplexTensor fft(const LazyTensor& x, Length n, int axis, FourierNorm norm) {
+ComplexTensor fft(const LazyTensor& x, Length n, AxisIndex axis, FourierNorm norm) {
   return along_checked("fft", x, {}, n, axis, kForward, norm);
 }
-ComplexTensor ifft(const ComplexTensor& x, Length n, int axis, FourierNorm norm) {
+ComplexTensor ifft(const ComplexTensor& x, Length n, AxisIndex axis, FourierNorm norm) {
   return along_checked("ifft", x.real(), x.imag(), n, axis, kInverse, norm);
 }
-ComplexTensor rfft(const LazyTensor& x, Length n, int axis, FourierNorm norm) {
+ComplexTensor rfft(const LazyTensor& x, Length n, AxisIndex axis, FourierNorm norm) {
   return half_of_real("rfft", x, n, axis, norm);
 }
-LazyTensor irfft(const ComplexTensor& x, Length n, int axis, FourierNorm norm) {
+LazyTensor irfft(const ComplexTensor& x, Length n, AxisIndex axis, FourierNorm norm) {
   return real_of_half("irfft", x, n, axis, norm);
 }
 
@@ -217,11 +217,11 @@ FourierNorm opposite(FourierNorm norm) {
 
 }  // namespace
 
-LazyTensor hfft(const ComplexTensor& x, Length n, int axis, FourierNorm norm) {
+LazyTensor hfft(const ComplexTensor& x, Length n, AxisIndex axis, FourierNorm norm) {
   ops::check_domain("hfft", ScalarDomain::floating, x.dtype());
   return real_of_half("hfft", conj(x), n, axis, opposite(norm));
 }
-ComplexTensor ihfft(const LazyTensor& x, Length n, int axis, FourierNorm norm) {
+ComplexTensor ihfft(const LazyTensor& x, Length n, AxisIndex axis, FourierNorm norm) {
   return conj(half_of_real("ihfft", x, n, axis, opposite(norm)));
 }
 

@@ -22,27 +22,27 @@ namespace caldera {
 enum class FourierNorm : std::uint8_t { backward, ortho, forward };
 
 /// The sums of x[j] exp(-2 pi i j k / n) along an axis, for k = 0 ... n - 1.
-ComplexTensor fft(const ComplexTensor& x, std::optional<std::int64_t> n = {}, int axis = -1,
+ComplexTensor fft(const ComplexTensor& x, std::optional<std::int64_t> n = {}, AxisIndex axis = -1,
                   FourierNorm norm = FourierNorm::backward);
-ComplexTensor fft(const LazyTensor& x, std::optional<std::int64_t> n = {}, int axis = -1,
+ComplexTensor fft(const LazyTensor& x, std::optional<std::int64_t> n = {}, AxisIndex axis = -1,
                   FourierNorm norm = FourierNorm::backward);
 /// Undoes fft().
-ComplexTensor ifft(const ComplexTensor& x, std::optional<std::int64_t> n = {}, int axis = -1,
+ComplexTensor ifft(const ComplexTensor& x, std::optional<std::int64_t> n = {}, AxisIndex axis = -1,
                    FourierNorm norm = FourierNorm::backward);
 /// fft() of real numbers: the first n / 2 + 1 elements, of which the others are conjugates.
-ComplexTensor rfft(const LazyTensor& x, std::optional<std::int64_t> n = {}, int axis = -1,
+ComplexTensor rfft(const LazyTensor& x, std::optional<std::int64_t> n = {}, AxisIndex axis = -1,
                    FourierNorm norm = FourierNorm::backward);
 /// Undoes rfft(): n real numbers (by default 2 (extent - 1)). Imaginary parts of the first element and, of
 /// even n, of the last one do not count.
-LazyTensor irfft(const ComplexTensor& x, std::optional<std::int64_t> n = {}, int axis = -1,
+LazyTensor irfft(const ComplexTensor& x, std::optional<std::int64_t> n = {}, AxisIndex axis = -1,
                  FourierNorm norm = FourierNorm::backward);
 
 /// fft() of the n numbers (by default 2 (extent - 1)) of which the first n / 2 + 1 are given, and the others
 /// are their conjugates in reverse order: n real numbers.
-LazyTensor hfft(const ComplexTensor& x, std::optional<std::int64_t> n = {}, int axis = -1,
+LazyTensor hfft(const ComplexTensor& x, std::optional<std::int64_t> n = {}, AxisIndex axis = -1,
                 FourierNorm norm = FourierNorm::backward);
 /// Undoes hfft(): the first n / 2 + 1 elements of ifft() of real numbers.
-ComplexTensor ihfft(const LazyTensor& x, std::optional<std::int64_t> n = {}, int axis = -1,
+ComplexTensor ihfft(const LazyTensor& x, std::optional<std::int64_t> n = {}, AxisIndex axis = -1,
                     FourierNorm norm = FourierNorm::backward);
 
 using FourierSizes = std::vector<std::int64_t>;

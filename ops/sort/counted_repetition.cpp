@@ -19,7 +19,7 @@
 
 namespace caldera {
 
-LazyTensor repeat(const LazyTensor& x, const LazyTensor& given, std::optional<int> axis,
+LazyTensor repeat(const LazyTensor& x, const LazyTensor& given, std::optional<AxisIndex> axis,
                   std::optional<std::int64_t> total) {
   const LazyTensor y = axis ? x : reshape(x, Shape{x.numel()});
   const int at = y.shape().normalize_axis(axis.value_or(0), "repeat");

@@ -192,31 +192,31 @@ IndexedResult nothing_picked(const LazyTensor& x, int axis, bool keepdims) {
 
 }  // namespace
 
-LazyTensor quantile(const LazyTensor& x, double q, int axis, bool keepdims, QuantileMode mode) {
+LazyTensor quantile(const LazyTensor& x, double q, AxisIndex axis, bool keepdims, QuantileMode mode) {
   return quantiles_of({"quantile", {&q, 1}, true, false, mode}, x, axis, keepdims);
 }
-LazyTensor quantile(const LazyTensor& x, const std::vector<double>& q, int axis, bool keepdims,
+LazyTensor quantile(const LazyTensor& x, const std::vector<double>& q, AxisIndex axis, bool keepdims,
                     QuantileMode mode) {
   return quantiles_of({"quantile", q, false, false, mode}, x, axis, keepdims);
 }
-LazyTensor nanquantile(const LazyTensor& x, double q, int axis, bool keepdims, QuantileMode mode) {
+LazyTensor nanquantile(const LazyTensor& x, double q, AxisIndex axis, bool keepdims, QuantileMode mode) {
   return quantiles_of({"nanquantile", {&q, 1}, true, true, mode}, x, axis, keepdims);
 }
-LazyTensor nanquantile(const LazyTensor& x, const std::vector<double>& q, int axis, bool keepdims,
+LazyTensor nanquantile(const LazyTensor& x, const std::vector<double>& q, AxisIndex axis, bool keepdims,
                        QuantileMode mode) {
   return quantiles_of({"nanquantile", q, false, true, mode}, x, axis, keepdims);
 }
 
-LazyTensor median(const LazyTensor& x, int axis, bool keepdims) {
+LazyTensor median(const LazyTensor& x, AxisIndex axis, bool keepdims) {
   const double half = 0.5;
   return quantiles_of({"median", {&half, 1}, true, false, QuantileMode::linear}, x, axis, keepdims);
 }
-LazyTensor nanmedian(const LazyTensor& x, int axis, bool keepdims) {
+LazyTensor nanmedian(const LazyTensor& x, AxisIndex axis, bool keepdims) {
   const double half = 0.5;
   return quantiles_of({"nanmedian", {&half, 1}, true, true, QuantileMode::linear}, x, axis, keepdims);
 }
 
-IndexedResult median_with_indices(const LazyTensor& x, int axis, bool keepdims) {
+IndexedResult median_with_indices(const LazyTensor& x, AxisIndex axis, bool keepdims) {
   ops::check_domain("median_with_indices", ScalarDomain::numeric, x.dtype());
   const Rows rows = rows_with_elements("median_with_indices", x, axis);
   if (rows.empty()) return nothing_picked(x, axis, keepdims);
@@ -229,7 +229,7 @@ IndexedResult median_with_indices(const LazyTensor& x, int axis, bool keepdims) 
   return picked(x, rows, position, axis, keepdims);
 }
 
-IndexedResult kthvalue(const LazyTensor& x, std::int64_t k, int axis, bool keepdims) {
+IndexedResult kthvalue(const LazyTensor& x, std::int64_t k, AxisIndex axis, bool keepdims) {
   ops::check_domain("kthvalue", ScalarDomain::numeric, x.dtype());
   const Rows rows = rows_with_elements("kthvalue", x, axis);
   if (k < 1 || k > rows.length())
@@ -240,7 +240,7 @@ IndexedResult kthvalue(const LazyTensor& x, std::int64_t k, int axis, bool keepd
   return picked(x, rows, positions_between(rows, k - 1, k - 1), axis, keepdims);
 }
 
-IndexedResult mode(const LazyTensor& x, int axis, bool keepdims) {
+IndexedResult mode(const LazyTensor& x, AxisIndex axis, bool keepdims) {
   const Rows rows = rows_with_elements("mode", x, axis);
   if (rows.empty()) return nothing_picked(x, axis, keepdims);
   // Equal elements stand side by side in order: the longest run is the mode, and its first element stood

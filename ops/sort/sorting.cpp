@@ -72,14 +72,14 @@ LazyTensor as_rows(const LazyTensor& x, std::int64_t rows) {
 
 }  // namespace
 
-LazyTensor sort(const LazyTensor& x, int axis, bool descending) {
+LazyTensor sort(const LazyTensor& x, AxisIndex axis, bool descending) {
   return ops::along_axis("sort", x, axis, [&](const LazyTensor& given, int at) {
     const Rows rows(given, at, "sort");
     return rows.empty() ? given : rows.restored(rows.at(positions_of(rows, descending, rows.length())));
   });
 }
 
-LazyTensor argsort(const LazyTensor& x, int axis, bool descending) {
+LazyTensor argsort(const LazyTensor& x, AxisIndex axis, bool descending) {
   return ops::along_axis("argsort", x, axis, [&](const LazyTensor& given, int at) {
     const Rows rows(given, at, "argsort");
     return rows.empty() ? no_positions(given.shape(), given.device())
@@ -87,7 +87,7 @@ LazyTensor argsort(const LazyTensor& x, int axis, bool descending) {
   });
 }
 
-TopK topk(const LazyTensor& x, std::int64_t k, int axis, bool largest) {
+TopK topk(const LazyTensor& x, std::int64_t k, AxisIndex axis, bool largest) {
   if (x.rank() == 0 && (axis == 0 || axis == -1) && k == 1) return {x, no_positions(Shape{}, x.device())};
   ops::check_domain("topk", ScalarDomain::numeric, x.dtype());
   const Rows rows(x, axis, "topk");

@@ -13,9 +13,9 @@
 namespace caldera {
 
 /// x in order along an axis. The gradient of each element goes to where it came from.
-LazyTensor sort(const LazyTensor& x, int axis = -1, bool descending = false);
+LazyTensor sort(const LazyTensor& x, AxisIndex axis = -1, bool descending = false);
 /// The positions along the axis of what sort() gives.
-LazyTensor argsort(const LazyTensor& x, int axis = -1, bool descending = false);
+LazyTensor argsort(const LazyTensor& x, AxisIndex axis = -1, bool descending = false);
 
 struct TopK {
   LazyTensor values, indices;
@@ -23,7 +23,7 @@ struct TopK {
 /// The k largest (or smallest) elements along an axis, best first, and their positions. Of equal ones the
 /// first are taken. Less work than sort(): on the CPU about one pass over x where k is small; elsewhere n
 /// log^2 k, and up to 8 are found in one pass each. Throws ValueError unless 0 <= k <= n.
-TopK topk(const LazyTensor& x, std::int64_t k, int axis = -1, bool largest = true);
+TopK topk(const LazyTensor& x, std::int64_t k, AxisIndex axis = -1, bool largest = true);
 
 /// Finds where each value belongs in a sorted sequence: how many elements are less, with `right` not greater,
 /// than it. `sorted` has one axis, or the axes of `values`, alike except for the last. Operands promote. With

@@ -28,8 +28,8 @@ Axes axes_of(const Arguments& a, const Axes& otherwise) {
 
 ComplexTensor complex_of(const LazyTensor& x) { return view_as_complex(x); }
 
-using FromComplex = ComplexTensor (*)(const ComplexTensor&, Length, int, FourierNorm);
-using FromReal = ComplexTensor (*)(const LazyTensor&, Length, int, FourierNorm);
+using FromComplex = ComplexTensor (*)(const ComplexTensor&, Length, AxisIndex, FourierNorm);
+using FromReal = ComplexTensor (*)(const LazyTensor&, Length, AxisIndex, FourierNorm);
 
 template <FromComplex F>
 Results call_line(Tensors x, const Arguments& a) {

@@ -14,15 +14,15 @@ using Inputs = std::span<const LazyTensor>;
 
 struct AlongAxis {
   const char* name;
-  LazyTensor (*function)(const LazyTensor&, int);
+  LazyTensor (*function)(const LazyTensor&, AxisIndex);
 };
 const AlongAxis kAlongAxis[] = {
     {"softmax", softmax},
     {"log_softmax", log_softmax},
-    {"logsumexp", [](const LazyTensor& x, int axis) { return logsumexp(x, axis); }},
-    {"logsumexp with keepdims", [](const LazyTensor& x, int axis) { return logsumexp(x, axis, true); }},
+    {"logsumexp", [](const LazyTensor& x, AxisIndex axis) { return logsumexp(x, axis); }},
+    {"logsumexp with keepdims", [](const LazyTensor& x, AxisIndex axis) { return logsumexp(x, axis, true); }},
     {"softmax by hand",
-     [](const LazyTensor& x, int axis) {  // the gradient passes through the maximum here, and cancels
+     [](const LazyTensor& x, AxisIndex axis) {  // the gradient passes through the maximum here, and cancels
        const LazyTensor e = exp(x - max(x, axis, true));
        return e / sum(e, axis, true);
      }},
