@@ -15,8 +15,9 @@ class LazyTensor;
 struct JvpContext;
 struct VjpContext;
 
-/// Says what comes of an element and an update that a scatter brings to it.
-enum class Scatter : std::uint8_t { add, set, maximum, minimum };
+/// Says what comes of an element and an update that a scatter brings to it. `multiply` is what
+/// scatter_reduce() computes products with, and has no derivatives of its own.
+enum class Scatter : std::uint8_t { add, set, maximum, minimum, multiply };
 
 /// The class of kernel an operation lowers to. The compiler knows these and no operation by name.
 enum class OpClass : std::uint8_t {

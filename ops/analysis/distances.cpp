@@ -9,13 +9,17 @@
 #include "ops/core/arithmetic.h"
 #include "ops/core/broadcast.h"
 #include "ops/core/cast.h"
+#include "ops/core/comparison.h"
 #include "ops/core/creation.h"
 #include "ops/core/gather_scatter.h"
 #include "ops/core/node_builder.h"
 #include "ops/core/selection.h"
 #include "ops/core/slicing.h"
+#include "ops/core/sum.h"
 #include "ops/core/views.h"
 #include "ops/elementwise/clip.h"
+#include "ops/elementwise/power.h"
+#include "ops/linalg/matmul.h"
 #include "ops/linalg/products.h"
 
 namespace caldera {
@@ -25,13 +29,85 @@ void check_order(const char* op, double p) {
   if (!(p >= 0)) throw ValueError(fmt::format("{}: p is {}, want 0 or more", op, p));
 }
 
+// Distances of all pairs (..., P, R) of the vectors a (..., P, M) and b (..., R, M), whose leading axes are
+// the same. Input 0 is the value; 1 and 2 are a and b. Derivatives need no tensor (..., P, R, M).
+
+/// Euclidean: the slope in a is (a - b) / distance, which two products with matrices add up; 0 at 0.
+LazyTensor euclidean_factors(const LazyTensor& cotangent, const LazyTensor& distance) {
+  const LazyTensor zero = equal(distance, 0.0);
+  return where(zero, zeros_like(distance), cotangent / where(zero, ones_like(distance), distance));
+}
+/// sum over j of factors (i, j) times (a_i - b_j).
+LazyTensor weighted_offsets(const LazyTensor& factors, const LazyTensor& a, const LazyTensor& b) {
+  return sum(factors, -1, true) * a - matmul(factors, b);
+}
+/// A gradient of the shape of what it is of, which vmap may have left without the mapped axis.
+LazyTensor fitted(LazyTensor gradient, const LazyTensor& x) {
+  while (gradient.rank() > x.rank()) gradient = sum(gradient, 0);
+  return gradient;
+}
+void euclidean_vjp(VjpContext& c) {
+  const LazyTensor &a = c.inputs[1], &b = c.inputs[2];
+  const LazyTensor factors = euclidean_factors(c.cotangent, c.output);
+  if (c.needed[1]) c.grads[1] = fitted(weighted_offsets(factors, a, b), a);
+  if (c.needed[2]) c.grads[2] = fitted(weighted_offsets(transpose(factors), b, a), b);
+}
+void euclidean_jvp(JvpContext& c) {
+  const LazyTensor &a = c.inputs[1], &b = c.inputs[2];
+  LazyTensor total;
+  // Of the first vectors' tangents; the products of the second ones with them stand transposed.
+  const auto along = [](const LazyTensor& x, const LazyTensor& tangent, const LazyTensor& others) {
+    return sum(x * tangent, -1, true) - matmul(tangent, transpose(others));
+  };
+  if (c.tangents[1].defined()) total = along(a, c.tangents[1], b);
+  if (c.tangents[2].defined()) {
+    const LazyTensor of_b = transpose(along(b, c.tangents[2], a));
+    total = total.defined() ? total + of_b : of_b;
+  }
+  c.tangent = euclidean_factors(total, c.output);
+}
+
+/// The sum of magnitudes: the slopes are signs, summed along rows of the other vectors' elements.
+LazyTensor weighted_signs(const LazyTensor& cotangent, const LazyTensor& a, const LazyTensor& b) {
+  return sum(sign(expand_dims(a, -1) - expand_dims(transpose(b), -3)) * expand_dims(cotangent, -2), -1);
+}
+void manhattan_vjp(VjpContext& c) {
+  const LazyTensor &a = c.inputs[1], &b = c.inputs[2];
+  if (c.needed[1]) c.grads[1] = fitted(weighted_signs(c.cotangent, a, b), a);
+  if (c.needed[2]) c.grads[2] = fitted(weighted_signs(transpose(c.cotangent), b, a), b);
+}
+void manhattan_jvp(JvpContext& c) {
+  const LazyTensor &a = c.inputs[1], &b = c.inputs[2];
+  const auto tangent = [&](std::size_t i) {
+    return c.tangents[i].defined() ? c.tangents[i] : zeros_like(c.inputs[i]);
+  };
+  const LazyTensor signs = sign(expand_dims(a, -2) - expand_dims(b, -3));
+  c.tangent = sum(signs * (expand_dims(tangent(1), -2) - expand_dims(tangent(2), -3)), -1);
+}
+
+constexpr OpDef distance_op(std::string_view name, VjpRule vjp, JvpRule jvp) {
+  return {.name = name, .kind = OpClass::identity, .vjp = vjp, .jvp = jvp};
+}
+const OpDef kEuclidean = distance_op("euclidean_distances", euclidean_vjp, euclidean_jvp);
+const OpDef kManhattan = distance_op("manhattan_distances", manhattan_vjp, manhattan_jvp);
+
 /// The distances of all pairs, in the type of a and b.
 LazyTensor pairwise(const LazyTensor& a, const LazyTensor& b, double p) {
   const LazyTensor off = expand_dims(a, -2) - expand_dims(b, -3);
   if (off.shape(-1) == 0)
     return zeros(Shape(off.shape().span().first(static_cast<std::size_t>(off.rank() - 1))), off.dtype(),
                  off.device());
-  return vector_norm(off, -1, p);
+  if (p != 1 && p != 2) return vector_norm(off, -1, p);
+  const LazyTensor value = stop_gradient(p == 1 ? sum(abs(off), -1) : sqrt(sum(square(off), -1)));
+  return ops::make(p == 1 ? kManhattan : kEuclidean, value.shape(), value.dtype(), {value, a, b});
+}
+
+/// x with these leading axes in front of its last two.
+LazyTensor behind(const Shape& batch, const LazyTensor& x) {
+  Shape shape = batch;
+  shape.push_back(x.shape(-2));
+  shape.push_back(x.shape(-1));
+  return broadcast_to(x, shape);
 }
 
 }  // namespace
@@ -55,14 +131,15 @@ LazyTensor cdist(const LazyTensor& a, const LazyTensor& b, double p) {
   const auto batch_of = [](const LazyTensor& x) {
     return Shape(x.shape().span().first(static_cast<std::size_t>(x.rank() - 2)));
   };
+  Shape batch;
   try {
-    broadcast_shapes(batch_of(a), batch_of(b), "cdist");
+    batch = broadcast_shapes(batch_of(a), batch_of(b), "cdist");
   } catch (const ShapeError&) {
     throw ShapeError(fmt::format("cdist: the leading axes of {} and {} do not broadcast",
                                  a.shape().to_string(), b.shape().to_string()));
   }
   const DType wide = compute_type(type);
-  return astype(pairwise(astype(a, wide), astype(b, wide), p), type);
+  return astype(pairwise(behind(batch, astype(a, wide)), behind(batch, astype(b, wide)), p), type);
 }
 
 LazyTensor pdist(const LazyTensor& x, double p) {

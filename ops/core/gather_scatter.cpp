@@ -154,6 +154,8 @@ const OpDef kScatterMin{.name = "scatter_min",
                         .vjp = scatter_extremum_vjp,
                         .jvp = scatter_extremum_jvp};
 
+const OpDef kScatterMultiply{.name = "scatter_multiply", .kind = OpClass::scatter};
+
 const OpDef& op_of(Scatter how) {
   switch (how) {
     case Scatter::set:
@@ -162,6 +164,8 @@ const OpDef& op_of(Scatter how) {
       return kScatterMax;
     case Scatter::minimum:
       return kScatterMin;
+    case Scatter::multiply:
+      return kScatterMultiply;
     case Scatter::add:
       break;
   }

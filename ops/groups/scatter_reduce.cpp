@@ -24,6 +24,12 @@
 namespace caldera {
 namespace {
 
+/// Stands for its first input; derivatives are those of the second, which computes the same by sorting.
+void products_vjp(VjpContext& c) { c.grads[1] = c.cotangent; }
+void products_jvp(JvpContext& c) { c.tangent = c.tangents[1]; }
+const OpDef kProducts{
+    .name = "scatter_reduce", .kind = OpClass::identity, .vjp = products_vjp, .jvp = products_jvp};
+
 /// The products of values by index, at the last of each index along the axis: what a put of all of them
 /// leaves.
 struct Products {
@@ -104,8 +110,12 @@ LazyTensor scatter_reduce(const LazyTensor& base, const LazyTensor& indices, con
       break;
   }
   if (at.numel() == 0) return base;
+  const LazyTensor value = ops::scattered(Scatter::multiply, stop_gradient(start(1)), at, stop_gradient(each),
+                                          axis, ops::Indices::aligned);
+  if (!is_floating(base.dtype())) return value;
   const Products all = products_by_index(at, each, axis);
-  return start(1) * put_along_axis(ones_like(base), all.indices, all.values, axis);
+  const LazyTensor by_sorting = start(1) * put_along_axis(ones_like(base), all.indices, all.values, axis);
+  return ops::make(kProducts, value.shape(), value.dtype(), {value, by_sorting});
 }
 
 }  // namespace caldera

@@ -2,11 +2,17 @@
 
 #include <fmt/core.h>
 
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
 #include "ops/core/arithmetic.h"
 #include "ops/core/cast.h"
 #include "ops/core/comparison.h"
 #include "ops/core/creation.h"
 #include "ops/core/gather_scatter.h"
+#include "ops/core/operands.h"
 #include "ops/core/selection.h"
 #include "ops/core/slicing.h"
 #include "ops/core/sum.h"
@@ -15,6 +21,7 @@
 #include "ops/index/scatter.h"
 #include "ops/index/take_put.h"
 #include "ops/reduce/cumulative.h"
+#include "ops/reduce/extrema.h"
 #include "ops/reduce/statistics.h"
 #include "ops/shape/joining.h"
 #include "ops/shape/manipulation.h"
@@ -22,6 +29,19 @@
 
 namespace caldera {
 namespace {
+
+constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+
+void check_count(const char* op, const LazyTensor& x, std::int64_t count) {
+  if (count >= kMost)
+    throw ShapeError(fmt::format("{}: {} has more elements than int32 counts", op, x.shape().to_string()));
+}
+/// How many are shown, and what is behind them.
+void check_shown(const char* op, std::int64_t size, FillValue fill, DType type) {
+  if (size < 0 || size >= kMost)
+    throw ValueError(fmt::format("{}: a size of {}, want 0 to 2^31 - 2", op, size));
+  ops::held_scalar(op, fill, type);
+}
 
 /// Elements as a vector in which equal ones are neighbours.
 struct Runs {
@@ -31,6 +51,7 @@ struct Runs {
   LazyTensor rank, size;
 
   Runs(const char* of_op, const LazyTensor& x, bool sorted) : op(of_op), shape(x.shape()) {
+    check_count(op, x, x.numel());
     const LazyTensor flat = reshape(x, Shape{x.numel()});
     if (sorted) order = argsort(flat);
     values = sorted ? take(flat, order) : flat;
@@ -48,7 +69,7 @@ struct Runs {
   }
 
   UniqueResult shown(std::int64_t count, FillValue fill) const {
-    if (count < 0) throw ValueError(fmt::format("{}: a size of {}", op, count));
+    check_shown(op, count, fill, values.dtype());
     const std::int64_t n = values.numel();
     UniqueResult out;
     out.size = size;
@@ -61,6 +82,35 @@ struct Runs {
     return out;
   }
 };
+
+/// Fewer elements are sorted.
+constexpr std::int64_t kWorthCounting = 4096;
+
+/// Integers of a range that is no longer than they are many: counted instead of sorted. Reads the range.
+std::optional<UniqueResult> counted_values(const LazyTensor& x) {
+  const std::int64_t n = x.numel();
+  if (!is_integral(x.dtype()) || x.dtype() == DType::boolean || n < kWorthCounting || n >= kMost ||
+      x.device().kind != DeviceKind::cpu)
+    return std::nullopt;
+  const LazyTensor flat = reshape(x, Shape{n});
+  const LazyTensor ends = stack({min(flat), max(flat)});
+  const std::vector<std::int64_t> range = astype(ends, DType::i64).to_vector<std::int64_t>();
+  const std::int64_t low = range[0];
+  std::int64_t extent = 0;
+  if (__builtin_sub_overflow(range[1], low, &extent) || extent >= n) return std::nullopt;
+  ++extent;
+  const LazyTensor which = astype(astype(flat, DType::i64) - low, DType::i32);
+  const LazyTensor all = scatter_add(zeros(Shape{extent}, DType::i32, x.device()), which,
+                                     ones(Shape{n}, DType::i32, x.device()));
+  const LazyTensor there = all > 0;
+  UniqueResult out;
+  out.size = sum(astype(there, DType::i32));
+  const LazyTensor places = nonzero(there, out.size.item<std::int64_t>())[0];
+  out.values = astype(astype(places, DType::i64) + low, x.dtype());
+  out.counts = take(all, places);
+  out.inverse = reshape(take(cumsum(astype(there, DType::i32)) - 1, which), x.shape());
+  return out;
+}
 
 /// Dense ranks of the elements of each row, (rows, n): 0 for the least; NaN is above all, each for itself.
 LazyTensor ranks_of(const LazyTensor& rows) {
@@ -81,6 +131,7 @@ struct SliceRuns {
 
   SliceRuns(const char* of_op, const LazyTensor& of_x, int given, bool sorted)
       : op(of_op), x(of_x), axis(of_x.shape().normalize_axis(given, of_op)), count(of_x.shape(axis)) {
+    check_count(op, x, x.numel());
     std::int64_t elements = 1;
     for (int i = 0; i < x.rank(); ++i) elements *= i == axis ? 1 : x.shape(i);
     if (elements == 0)
@@ -112,7 +163,7 @@ struct SliceRuns {
   LazyTensor size() const { return sum(astype(first, DType::i32)); }
 
   UniqueResult shown(std::int64_t wanted, FillValue fill) const {
-    if (wanted < 0) throw ValueError(fmt::format("{}: a size of {}", op, wanted));
+    check_shown(op, wanted, fill, x.dtype());
     UniqueResult out;
     out.size = size();
     const LazyTensor starts = nonzero(first, wanted + 1, count)[0], begins = slice(starts, 0, 0, wanted);
@@ -132,6 +183,7 @@ struct SliceRuns {
 }  // namespace
 
 UniqueResult unique(const LazyTensor& x) {
+  if (std::optional<UniqueResult> counted = counted_values(x)) return *std::move(counted);
   const Runs runs("unique", x, true);
   return runs.shown(runs.size.item<std::int64_t>(), 0);
 }

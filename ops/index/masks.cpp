@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <bit>
 #include <limits>
 
 #include "ops/core/arithmetic.h"
@@ -14,6 +13,7 @@
 #include "ops/core/node_builder.h"
 #include "ops/core/operands.h"
 #include "ops/core/selection.h"
+#include "ops/core/slicing.h"
 #include "ops/core/views.h"
 #include "ops/reduce/cumulative.h"
 
@@ -28,23 +28,22 @@ void check_mask(const char* op, const LazyTensor& mask) {
 }
 
 /// Where the k-th element that holds is, for k = 0 ... size - 1, and the number of elements where there is
-/// none. By bisection, which is many searches side by side, unlike a scatter to the places of a vector.
+/// none. Those that hold and, behind them, the others exchange places with their numbers: no two meet, so
+/// that a device scatters them all at once.
 LazyTensor positions(const char* op, const LazyTensor& mask, std::int64_t size) {
   const std::int64_t n = mask.numel();
   if (size < 0 || size > kMostPositions) throw ValueError(fmt::format("{}: a size of {}", op, size));
   if (n >= kMostPositions)
     throw ShapeError(fmt::format("{}: {} has more elements than int32 counts", op, mask.shape().to_string()));
-  const LazyTensor rank = iota(Shape{size}, 0, DType::i32, mask.device());
-  LazyTensor at = zeros_like(rank);
-  if (n == 0 || size == 0) return at;
-  // The first position behind which more than k elements hold, bit by bit from the highest.
-  const LazyTensor counts = cumsum(astype(reshape(mask, Shape{n}), DType::i32));
-  for (auto step = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(n))); step > 0;
-       step /= 2) {
-    const LazyTensor next = at + step;
-    at = where(logical_and(next <= n, take(counts, next - 1) <= rank), next, at);
-  }
-  return at;
+  const Device device = mask.device();
+  if (n == 0 || size == 0) return zeros(Shape{size}, DType::i32, device);
+  const LazyTensor holds = reshape(mask, Shape{n}), number = iota(Shape{n}, 0, DType::i32, device);
+  const LazyTensor counts = cumsum(astype(holds, DType::i32)), all = slice(counts, 0, n - 1, n);
+  const LazyTensor place = where(holds, counts - 1, all + number - counts);
+  LazyTensor at = ops::scattered(Scatter::set, zeros_like(number), place, number, 0, ops::Indices::distinct);
+  at = size <= n ? slice(at, 0, 0, size) : pad(at, {0}, {size - n}, 0);
+  const auto behind = static_cast<int>(n);
+  return where(iota(Shape{size}, 0, DType::i32, device) < all, at, behind);
 }
 
 }  // namespace

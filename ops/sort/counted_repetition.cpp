@@ -12,10 +12,10 @@
 #include "ops/core/gather_scatter.h"
 #include "ops/core/operands.h"
 #include "ops/core/selection.h"
+#include "ops/core/slicing.h"
 #include "ops/core/sum.h"
 #include "ops/core/views.h"
 #include "ops/reduce/cumulative.h"
-#include "ops/sort/sorting.h"
 
 namespace caldera {
 
@@ -33,11 +33,23 @@ LazyTensor repeat(const LazyTensor& x, const LazyTensor& given, std::optional<Ax
   const LazyTensor each =
       maximum(broadcast_to(reshape(astype(counts, DType::i32), Shape{counts.numel()}), Shape{n}), 0);
   const std::int64_t copies = total ? *total : sum(each).item<std::int64_t>();
-  if (copies < 0 || copies > std::numeric_limits<std::int32_t>::max())
+  if (copies < 0 || copies > std::numeric_limits<std::int32_t>::max() - n)
     throw ValueError(fmt::format("repeat: a total of {}", copies));
-  // Copy k is of the first element up to which more than k copies are made.
-  const LazyTensor copy = iota(Shape{copies}, 0, DType::i32, y.device());
-  return take(y, searchsorted(cumsum(each, 0), copy, true), at);
+  if (n == 0 || copies == 0)
+    return take(y, full(Shape{copies}, static_cast<int>(n), DType::i32, y.device()), at);
+  // Every element is written to where its first copy goes, and what has none behind all copies: no two meet.
+  // Copy k is of the last element that begins up to it.
+  const Device device = y.device();
+  const LazyTensor copy = iota(Shape{copies}, 0, DType::i32, device),
+                   number = iota(Shape{n}, 0, DType::i32, device);
+  const LazyTensor ends = cumsum(each, 0), begins = ends - each;
+  const auto behind = static_cast<int>(copies);
+  const LazyTensor place = where(logical_and(each > 0, begins < behind), begins, number + behind);
+  const LazyTensor first = slice(ops::scattered(Scatter::set, zeros(Shape{copies + n}, DType::i32, device),
+                                                place, number, 0, ops::Indices::distinct),
+                                 0, 0, copies);
+  const LazyTensor of = where(copy < slice(ends, 0, n - 1, n), cummax(first, 0), static_cast<int>(n));
+  return take(y, of, at);
 }
 
 }  // namespace caldera

@@ -11,6 +11,7 @@ const int STEP = 4;
 
 VALUE combined(VALUE old, VALUE update) {
   if (kHow == ADD) return old + update;
+  if (kHow == MULTIPLY) return old * update;
   if (kHow == SET || IS_NAN(update)) return update;
   if (IS_NAN(old)) return old;
   return kHow == MAXIMUM ? max(old, update) : min(old, update);

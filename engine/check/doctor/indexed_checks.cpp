@@ -60,7 +60,7 @@ void check_scatter(Examination& x, DType type, std::int64_t inner) {
   plan.indexed(ScatterStep{.axis = {kExtent, 2}}, type, dims,
                {view(in, {kCount * inner, 1, kCount}), view(index, {0, 1, 0}),
                 view(spread, {2 * kExtent * inner, 0, 2 * kExtent})});
-  for (const Scatter how : {Scatter::set, Scatter::maximum, Scatter::minimum}) {
+  for (const Scatter how : {Scatter::set, Scatter::maximum, Scatter::minimum, Scatter::multiply}) {
     const int out = plan.output_with_data(type, kOuter * kExtent * inner);
     plan.indexed(ScatterStep{.axis = {kExtent, inner}, .combine = how}, type, dims,
                  {view(in, {kCount * inner, inner, 1}), view(own, {kCount, 1, 0}),

@@ -15,6 +15,8 @@ Number scattered(DType type, Scatter combine, Number old, Number update) {
       return combined(ScalarOp::maximum);
     case Scatter::minimum:
       return combined(ScalarOp::minimum);
+    case Scatter::multiply:
+      return combined(ScalarOp::mul);
     case Scatter::add:
       break;
   }

@@ -23,6 +23,7 @@ constexpr std::int64_t kRowPerThread = 64;  // elements of a row that are worth 
 template <class T>
 struct GatherRow {
   using Element = T;
+  static constexpr bool kScatters = false;
   std::int64_t from_stride, to_stride;
   T fill;  // for what is outside of the axis
   void operator()(T* to, const T* from, std::int64_t n) const {
@@ -40,16 +41,28 @@ struct GatherRow {
 template <class T, Scatter kHow>
 struct ScatterRow {
   using Element = T;
+  static constexpr bool kScatters = true;
   std::int64_t from_stride, to_stride;
   bool boolean;
+  // Of one instruction, whose second operand is the result where one is NaN: a processor foresees no branch.
+  static T larger(T a, T b) { return a > b ? a : b; }
+  static T smaller(T a, T b) { return a < b ? a : b; }
+  static T product(T a, T b) {
+    if constexpr (std::is_floating_point_v<T>)
+      return a * b;
+    else
+      return static_cast<T>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+  }
   /// Of an element and what comes to it. NaN is larger than every number, and smaller.
   static T combined(T a, T b) {
     if constexpr (kHow == Scatter::set)
       return b;
     else if constexpr (kHow == Scatter::maximum)
-      return a > b || a != a ? a : b;
+      return a != a ? a : larger(a, b);
     else if constexpr (kHow == Scatter::minimum)
-      return a < b || a != a ? a : b;
+      return a != a ? a : smaller(a, b);
+    else if constexpr (kHow == Scatter::multiply)
+      return product(a, b);
     else if constexpr (std::is_floating_point_v<T>)
       return a + b;
     else
@@ -157,6 +170,25 @@ void PreparedIndexed::run_line(const Row& row, const Line<typename Row::Element>
   const auto* from = line.from + line.element[0];
   auto* to = line.to + line.element[2];
   const auto extent = static_cast<std::uint64_t>(axis_extent_);
+  if (row_ == 1) {
+    const auto single = [&](std::int64_t from_step, std::int64_t index_step, std::int64_t to_step) {
+      const std::int64_t from_stride = Row::kScatters ? 0 : axis_stride_,
+                         to_stride = Row::kScatters ? axis_stride_ : 0;
+      for (std::int64_t p = 0; p < line.points; ++p) {
+        const auto index = static_cast<std::int64_t>(indices[p * index_step]);
+        if (static_cast<std::uint64_t>(index) >= extent) [[unlikely]]
+          row.outside(to + p * to_step, 1);
+        else
+          row.one(to[p * to_step + index * to_stride], from[p * from_step + index * from_stride]);
+      }
+    };
+    // Steps that are known make the loop short.
+    const bool contiguous = line.steps[1] == 1 && (Row::kScatters ? line.steps[0] : line.steps[2]) == 1;
+    const std::int64_t other = Row::kScatters ? line.steps[2] : line.steps[0];
+    if (contiguous && other == 0) return Row::kScatters ? single(1, 1, 0) : single(0, 1, 1);
+    if (contiguous && other == 1) return single(1, 1, 1);
+    return single(line.steps[0], line.steps[1], line.steps[2]);
+  }
   const std::int64_t lines = std::min(kMostLinesAhead, width * std::int64_t{sizeof(*from)} / kLine);
   const bool looks_ahead = !scatter_ && row_strides_[0] == 1 && lines > 1;
   for (std::int64_t p = 0; p < line.points; ++p) {
@@ -174,8 +206,6 @@ void PreparedIndexed::run_line(const Row& row, const Line<typename Row::Element>
     const auto* source = from + p * line.steps[0] + (scatter_ ? 0 : along);
     if (!inside)
       row.outside(target, width);
-    else if (row_ == 1)
-      row.one(*target, *source);
     else
       row(target, source, width);
   }
@@ -257,6 +287,8 @@ void PreparedIndexed::run_typed(const RunContext& context) const {
       return scatter_with.template operator()<Scatter::maximum>();
     case Scatter::minimum:
       return scatter_with.template operator()<Scatter::minimum>();
+    case Scatter::multiply:
+      return scatter_with.template operator()<Scatter::multiply>();
   }
 }
 
