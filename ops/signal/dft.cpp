@@ -7,9 +7,11 @@
 #include <functional>
 #include <vector>
 
+#include "engine/graph/data_leaf.h"
 #include "ops/core/arithmetic.h"
 #include "ops/core/broadcast.h"
 #include "ops/core/creation.h"
+#include "ops/core/gather_scatter.h"
 #include "ops/core/slicing.h"
 #include "ops/core/views.h"
 #include "ops/linalg/matmul.h"
@@ -65,10 +67,9 @@ std::vector<Complex> roots_of(std::int64_t n, int direction) {
 /// The real matrix (2 count, parts n) of the first `count` elements of a transform.
 LazyTensor matrix(std::int64_t n, std::int64_t parts, int direction, double scale, const LazyTensor& like,
                   std::int64_t count) {
-  const RootTable kind = count == n ? RootTable::matrix : RootTable::to_half;
   return root_table(
-      kind, {n, parts, direction, std::bit_cast<std::int64_t>(scale)}, Shape{2 * count, parts * n}, like,
-      [&] {
+      RootTable::matrix, {n, 4 * parts + direction, count, std::bit_cast<std::int64_t>(scale)},
+      Shape{2 * count, parts * n}, like, [&] {
         std::vector<double> values(static_cast<std::size_t>(2 * count * parts * n));
         const std::vector<Complex> roots = roots_of(n, direction);
         for (std::int64_t k = 0; k < count; ++k) {
@@ -86,9 +87,6 @@ LazyTensor matrix(std::int64_t n, std::int64_t parts, int direction, double scal
         }
         return values;
       });
-}
-LazyTensor matrix(std::int64_t n, std::int64_t parts, int direction, double scale, const LazyTensor& like) {
-  return matrix(n, parts, direction, scale, like, n);
 }
 
 /// The matrix (n, 2 (n / 2 + 1)) that gives real numbers of the first half of a spectrum: of the other half,
@@ -175,8 +173,12 @@ LazyTensor twiddled(const LazyTensor& x, std::int64_t n1, std::int64_t n2, int d
   return reshape(stack({y.real, y.imag}, 2), Shape{rows, n1, 2, n2});
 }
 
-LazyTensor transformed(const LazyTensor& x, const std::vector<std::int64_t>& factors, std::size_t first,
-                       int direction, double scale);
+/// Elements of a transform that are not 0, from the first on, and those that are asked for.
+struct Extents {
+  std::int64_t given, asked;
+};
+LazyTensor transformed(const LazyTensor& x, std::int64_t n, const std::vector<std::int64_t>& factors,
+                       std::size_t first, int direction, double scale, Extents extents);
 
 /// The least product of 2, 3 and 5 that is not below n.
 std::int64_t smooth_from(std::int64_t n) {
@@ -191,6 +193,77 @@ std::int64_t smooth_from(std::int64_t n) {
   return best;
 }
 
+std::int64_t power_of(std::int64_t base, std::int64_t exponent, std::int64_t modulus) {
+  std::int64_t power = 1;
+  for (; exponent > 0; exponent /= 2, base = base * base % modulus) {
+    if (exponent % 2 != 0) power = power * base % modulus;
+  }
+  return power;
+}
+/// Whose powers are 1 ... p - 1, p being a prime.
+std::int64_t primitive_root(std::int64_t p) {
+  std::vector<std::int64_t> primes;
+  std::int64_t left = p - 1;
+  for (std::int64_t q = 2; q * q <= left; ++q) {
+    if (left % q == 0) primes.push_back(q);
+    while (left % q == 0) left /= q;
+  }
+  if (left > 1) primes.push_back(left);
+  std::int64_t root = 2;
+  while (std::ranges::any_of(primes, [&](std::int64_t q) { return power_of(root, (p - 1) / q, p) == 1; }))
+    ++root;
+  return root;
+}
+
+/// Whether n is a prime, and n - 1 a product of ones whose transforms are products with matrices.
+bool is_prime_beside_smooth(std::int64_t n) {
+  for (std::int64_t q = 2; q * q <= n; ++q) {
+    if (n % q == 0) return false;
+  }
+  return factors_of(n - 1).back() <= kLargest;
+}
+
+/// Of a prime number p of elements, by a cyclic convolution of p - 1 (Rader, Discrete Fourier transforms when
+/// the number of data samples is prime, 1968): x[g^i] with exp(direction 2 pi i g^-i / p).
+LazyTensor by_powers(const LazyTensor& x, std::int64_t p, int direction, double scale) {
+  const std::int64_t g = primitive_root(p), back = power_of(g, p - 2, p), m = p - 1;
+  // Where element i of the convolution comes from, and where element k of the result is: element 0 is ahead.
+  std::vector<std::int32_t> from(static_cast<std::size_t>(m)), at(static_cast<std::size_t>(p));
+  std::vector<std::int64_t> inverses(static_cast<std::size_t>(m));
+  for (std::int64_t i = 0, up = 1, down = 1; i < m; ++i, up = up * g % p, down = down * back % p) {
+    from[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(up);
+    at[static_cast<std::size_t>(down)] = static_cast<std::int32_t>(i + 1);
+    inverses[static_cast<std::size_t>(i)] = down;
+  }
+  const auto indices = [&](const std::vector<std::int32_t>& values) {
+    return host_leaf<std::int32_t>(values, Shape{static_cast<std::int64_t>(values.size())}, x.device());
+  };
+  const LazyTensor filter = root_table(RootTable::powers_of_root, {p, direction}, Shape{2, m}, x, [&] {
+    std::vector<Complex> values;
+    values.reserve(static_cast<std::size_t>(m));
+    for (const std::int64_t power : inverses)
+      values.push_back(unit_root(direction * power, p) / static_cast<double>(m));
+    std::vector<double> both;
+    both.reserve(static_cast<std::size_t>(2 * m));
+    const std::vector<Complex> spectrum = host_dft(values);
+    for (const Complex& v : spectrum) both.push_back(v.real());
+    for (const Complex& v : spectrum) both.push_back(v.imag());
+    return both;
+  });
+  const std::int64_t rows = x.shape(0);
+  const LazyTensor first = slice(x, 2, 0, 1);
+  const LazyTensor start =
+      x.shape(1) == 2 ? first : concatenate({first, zeros(Shape{rows, 1, 1}, x.dtype(), x.device())}, 1);
+  const LazyTensor spectrum = dft(gathered(x, indices(from), 2, Indices::shared), -1, 1);
+  const Parts filtered = product(parts_of(spectrum, 1), parts_of(filter, 0));
+  // What comes to the first element of a spectrum comes to all elements that it is of.
+  const LazyTensor shifted =
+      stack({filtered.real, filtered.imag}, 1) + pad(start, {0, 0, 0}, {0, 0, m - 1}, 0);
+  const LazyTensor all = start + slice(spectrum, 2, 0, 1);
+  const LazyTensor whole = concatenate({all * scale, dft(shifted, 1, scale)}, 2);
+  return gathered(whole, indices(at), 2, Indices::shared);
+}
+
 /// By convolution with a chirp.
 LazyTensor chirped(const LazyTensor& x, std::int64_t n, int direction, double scale) {
   const std::int64_t m = smooth_from(2 * n - 1);
@@ -202,7 +275,6 @@ LazyTensor chirped(const LazyTensor& x, std::int64_t n, int direction, double sc
   const bool is_real = x.shape(1) == 1;
   const LazyTensor only = squeeze(slice(x, 1, 0, 1), 1);
   const Parts start = is_real ? Parts{only * w.real, only * w.imag} : product(parts_of(x, 1), w);
-  const auto wide = [&](const LazyTensor& y) { return pad(y, {0, 0, 0}, {0, 0, m - n}, 0); };
   // The transform of the filter is a table as well.
   const LazyTensor filter = root_table(RootTable::filter, {n, m, direction}, Shape{2, m}, x, [&] {
     std::vector<Complex> values(static_cast<std::size_t>(m));
@@ -217,30 +289,45 @@ LazyTensor chirped(const LazyTensor& x, std::int64_t n, int direction, double sc
     for (const Complex& v : spectrum) both.push_back(v.imag());
     return both;
   });
-  const Parts spectrum =
-      product(parts_of(dft(wide(stack({start.real, start.imag}, 1)), -1, 1), 1), parts_of(filter, 0));
-  const LazyTensor back = slice(dft(stack({spectrum.real, spectrum.imag}, 1), 1, scale), 2, 0, n);
+  const std::vector<std::int64_t> factors = factors_of(m);
+  const LazyTensor ahead =
+      transformed(stack({start.real, start.imag}, 1), m, factors, 0, -1, 1, {.given = n, .asked = m});
+  const Parts spectrum = product(parts_of(ahead, 1), parts_of(filter, 0));
+  const LazyTensor back = transformed(stack({spectrum.real, spectrum.imag}, 1), m, factors, 0, 1, scale,
+                                      {.given = m, .asked = n});
   const Parts y = product(parts_of(back, 1), w);
   return stack({y.real, y.imag}, 1);
 }
 
-LazyTensor transformed(const LazyTensor& x, const std::vector<std::int64_t>& factors, std::size_t first,
-                       int direction, double scale) {
-  const std::int64_t rows = x.shape(0), parts = x.shape(1), n = x.shape(2), radix = factors[first];
-  if (radix > kLargest) return chirped(x, n, direction, scale);
+/// x has elements up to extents.given, and the result those up to extents.asked. Only the first of several
+/// factors is given fewer.
+LazyTensor transformed(const LazyTensor& x, std::int64_t n, const std::vector<std::int64_t>& factors,
+                       std::size_t first, int direction, double scale, Extents extents) {
+  const std::int64_t rows = x.shape(0), parts = x.shape(1), radix = factors[first];
+  if (radix > kLargest) {
+    return is_prime_beside_smooth(n) ? by_powers(x, n, direction, scale) : chirped(x, n, direction, scale);
+  }
   if (first + 1 == factors.size()) {
-    const LazyTensor y =
-        matmul(reshape(x, Shape{rows, parts * n}), transpose(matrix(n, parts, direction, scale, x)));
-    return reshape(y, Shape{rows, 2, n});
+    const LazyTensor y = matmul(reshape(x, Shape{rows, parts * n}),
+                                transpose(matrix(n, parts, direction, scale, x, extents.asked)));
+    return reshape(y, Shape{rows, 2, extents.asked});
   }
   // j = j1 n2 + j2 and k = k1 + radix k2.
-  const std::int64_t n2 = n / radix;
-  const LazyTensor y =
-      matmul(matrix(radix, parts, direction, scale, x), reshape(x, Shape{rows, parts * radix, n2}));
+  const std::int64_t n2 = n / radix, given = (extents.given + n2 - 1) / n2;
+  LazyTensor roots = matrix(radix, parts, direction, scale, x, radix);
+  if (given < radix)
+    roots = reshape(slice(reshape(roots, Shape{2 * radix, parts, radix}), 2, 0, given),
+                    Shape{2 * radix, parts * given});
+  const std::int64_t missing = given * n2 - extents.given;
+  const LazyTensor whole = missing == 0 ? x : pad(x, {0, 0, 0}, {0, 0, missing}, 0);
+  const LazyTensor y = matmul(roots, reshape(whole, Shape{rows, parts * given, n2}));
   const LazyTensor between = twiddled(reshape(y, Shape{rows, 2, radix, n2}), radix, n2, direction);
-  const LazyTensor inner =
-      transformed(reshape(between, Shape{rows * radix, 2, n2}), factors, first + 1, direction, 1);
-  return reshape(permute_dims(reshape(inner, Shape{rows, radix, 2, n2}), {0, 2, 3, 1}), Shape{rows, 2, n});
+  const std::int64_t asked = (extents.asked + radix - 1) / radix;
+  const LazyTensor inner = transformed(reshape(between, Shape{rows * radix, 2, n2}), n2, factors, first + 1,
+                                       direction, 1, {.given = n2, .asked = asked});
+  const LazyTensor all = reshape(permute_dims(reshape(inner, Shape{rows, radix, 2, asked}), {0, 2, 3, 1}),
+                                 Shape{rows, 2, asked * radix});
+  return extents.asked == all.shape(2) ? all : slice(all, 2, 0, extents.asked);
 }
 
 }  // namespace
@@ -249,7 +336,7 @@ LazyTensor dft(const LazyTensor& x, int direction, double scale) {
   const std::int64_t n = x.shape(2);
   if (x.numel() == 0) return zeros(Shape{x.shape(0), 2, n}, x.dtype(), x.device());
   if (n == 1) return (x.shape(1) == 2 ? x : concatenate({x, zeros_like(x)}, 1)) * scale;
-  return transformed(x, factors_of(n), 0, direction, scale);
+  return transformed(x, n, factors_of(n), 0, direction, scale, {.given = n, .asked = n});
 }
 
 LazyTensor real_dft(const LazyTensor& x, double scale) {

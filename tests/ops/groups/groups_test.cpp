@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "engine/caldera.h"
@@ -29,6 +31,84 @@ TEST(Unique, IsAsLargeAsThereAreValues) {
   EXPECT_EQ(runs.inverse.to_vector<std::int32_t>(), (Ints{0, 0, 1, 1, 1, 2}));
   EXPECT_EQ(runs.counts.to_vector<std::int32_t>(), (Ints{2, 3, 1}));
   EXPECT_EQ(unique(zeros(Shape{0})).values.shape(), Shape{0});
+}
+
+TEST(Unique, OfManyIntegersOfAShortRangeCountsThem) {
+  for (const DType type : {DType::i64, DType::i32, DType::i16, DType::u8}) {
+    SCOPED_TRACE(name(type));
+    const std::int64_t n = 6000, low = type == DType::u8 ? 3 : -40;
+    std::vector<std::int64_t> given;
+    std::map<std::int64_t, std::int32_t> expected;
+    for (std::int64_t i = 0; i < n; ++i) given.push_back(low + i * i % 97);  // squares: not all of 97
+    for (const std::int64_t value : given) ++expected[value];
+    const UniqueResult found = unique(astype(LazyTensor::from_vector(given, Shape{60, 100}), type));
+    EXPECT_EQ(found.values.dtype(), type);
+    EXPECT_EQ(found.size.item<std::int64_t>(), static_cast<std::int64_t>(expected.size()));
+    const std::vector<std::int64_t> values = astype(found.values, DType::i64).to_vector<std::int64_t>();
+    const Ints counts = found.counts.to_vector<std::int32_t>(),
+               inverse = found.inverse.to_vector<std::int32_t>();
+    ASSERT_EQ(values.size(), expected.size());
+    std::size_t at = 0;
+    for (const auto& [value, count] : expected) {
+      EXPECT_EQ(values[at], value);
+      EXPECT_EQ(counts[at++], count);
+    }
+    EXPECT_EQ(found.inverse.shape(), (Shape{60, 100}));
+    for (std::size_t i = 0; i < given.size(); ++i)
+      ASSERT_EQ(values[static_cast<std::size_t>(inverse[i])], given[i]);
+  }
+}
+
+TEST(Unique, RefusesByTheNameThatWasCalled) {
+  const LazyTensor x = LazyTensor::from_vector<std::int32_t>({1, 2, 2, 1, 2, 2}, {3, 2});
+  const auto refusal = [](const auto& call) -> std::string {
+    try {
+      call();
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      return text.substr(0, text.find(':'));
+    }
+    return "none";
+  };
+  const std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  for (const bool consecutive : {false, true}) {
+    const auto along = [&](const LazyTensor& of, int axis, std::int64_t size, FillValue fill) {
+      return consecutive ? unique_consecutive_along(of, axis, size, fill)
+                         : unique_along(of, axis, size, fill);
+    };
+    const auto all = [&](std::int64_t size, FillValue fill) {
+      return consecutive ? unique_consecutive(x, size, fill) : unique(x, size, fill);
+    };
+    const std::string name = consecutive ? "unique_consecutive" : "unique", name_along = name + "_along";
+    EXPECT_EQ(refusal([&] { along(x, 2, 3, 0); }), name_along);
+    EXPECT_EQ(refusal([&] { along(sum(x), 0, 3, 0); }), name_along);
+    EXPECT_EQ(refusal([&] { along(x, 0, -1, 0); }), name_along);
+    EXPECT_EQ(refusal([&] { along(x, 0, most, 0); }), name_along);
+    EXPECT_EQ(refusal([&] { along(x, 0, 4, 0.5); }), name_along);
+    EXPECT_EQ(refusal([&] { along(zeros(Shape{3, 0}), 0, 3, 0); }), name_along);
+    EXPECT_EQ(refusal([&] { all(-1, 0); }), name);
+    EXPECT_EQ(refusal([&] { all(most, 0); }), name);
+    EXPECT_EQ(refusal([&] { all(4, 0.5); }), name);
+  }
+}
+
+TEST(ScatterReduce, ProductsComeInTheOrderOfTheirIndices) {
+  // Each of f32 rounded: 3e38 * 10 * 0.1 is infinite, 3e38 * 0.1 * 10 is not.
+  const LazyTensor base = LazyTensor::from_vector<float>({3e38F, 3e38F}, {2});
+  const LazyTensor at = ints({0, 0, 1, 1}), by = LazyTensor::from_vector<float>({10, 0.1F, 0.1F, 10}, {4});
+  const std::vector<float> found = scatter_reduce(base, at, by, 0, ScatterReduce::prod).to_vector<float>();
+  EXPECT_TRUE(std::isinf(found[0]));
+  EXPECT_NEAR(found[1] / 3e38F, 1, 1e-6);
+}
+
+TEST(Repeat, ByCountsThatAreZeroAndTotalsThatAreNotTheirSum) {
+  const LazyTensor x = LazyTensor::from_vector<float>({1, 2, 3, 4, 5}, {5}), counts = ints({0, 2, 0, 3, 0});
+  EXPECT_EQ(repeat(x, counts).to_vector<float>(), (std::vector<float>{2, 2, 4, 4, 4}));
+  EXPECT_EQ(repeat(x, counts, 0, 3).to_vector<float>(), (std::vector<float>{2, 2, 4}));
+  const std::vector<float> more = repeat(x, counts, 0, 7).to_vector<float>();
+  EXPECT_EQ(std::vector<float>(more.begin(), more.begin() + 5), (std::vector<float>{2, 2, 4, 4, 4}));
+  EXPECT_TRUE(std::isnan(more[5]) && std::isnan(more[6]));
+  EXPECT_EQ(repeat(x, ints({0}), 0).shape(), Shape{0});
 }
 
 TEST(Unique, CountsTheLastOfThoseThatFitRight) {
