@@ -70,25 +70,21 @@ LazyTensor any_of(const char* op, const LazyTensor& hits, const Axes& axes, bool
 LazyTensor prod(const LazyTensor& x, const Axes& which, bool keepdims) {
   const Dims axes = ops::resolve_axes(which, x.shape(), "prod");
   const DType type = sum_type(x.dtype());
-  LazyTensor y = gathered(astype(x, compute_type(type)), axes);
-  const int last = y.rank() - 1;
-  std::vector<std::int64_t> none(static_cast<std::size_t>(y.rank()), 0);
+  const LazyTensor given = astype(x, compute_type(type));
+  // One axis stays where it is.
+  const bool single = axes.rank() == 1;
+  LazyTensor y = single ? given : gathered(given, axes);
+  const int at = single ? static_cast<int>(axes[0]) : y.rank() - 1;
+  std::vector<std::int64_t> none(static_cast<std::size_t>(y.rank()), 0), one = none;
+  one[static_cast<std::size_t>(at)] = 1;
   // Halves are multiplied until one is left: no division, so the gradient needs no care for zeros.
-  if (y.shape(-1) == 0)
-    y = pad(
-        y, none,
-        [&] {
-          auto one = none;
-          one.back() = 1;
-          return one;
-        }(),
-        1);
-  while (y.shape(-1) > 1) {
-    const std::int64_t n = y.shape(-1), half = n / 2;
-    const LazyTensor product = slice(y, last, 0, half) * slice(y, last, half, 2 * half);
-    y = n % 2 == 0 ? product : concatenate({product, slice(y, last, n - 1, n)}, last);
+  if (y.shape(at) == 0) y = pad(y, none, one, 1);
+  while (y.shape(at) > 1) {
+    const std::int64_t n = y.shape(at), half = n / 2;
+    const LazyTensor product = slice(y, at, 0, half) * slice(y, at, half, 2 * half);
+    y = n % 2 == 0 ? product : concatenate({product, slice(y, at, n - 1, n)}, at);
   }
-  y = keepdims ? reshape(y, kept_shape(x.shape(), axes)) : squeeze(y, last);
+  y = keepdims ? reshape(y, kept_shape(x.shape(), axes)) : squeeze(y, at);
   return astype(y, type);
 }
 
