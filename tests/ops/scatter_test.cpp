@@ -54,6 +54,8 @@ double combined(Scatter how, double old, double update) {
       return std::max(old, update);
     case Scatter::minimum:
       return std::min(old, update);
+    case Scatter::multiply:
+      return old * update;
     case Scatter::add:
       break;
   }

@@ -37,7 +37,7 @@ std::vector<Sample> unique_samples(const Operation& operation) {
   return out;
 }
 
-template <UniqueResult (*F)(const LazyTensor&, int, std::int64_t, FillValue)>
+template <UniqueResult (*F)(const LazyTensor&, AxisIndex, std::int64_t, FillValue)>
 Results call_unique_along(Tensors x, const Arguments& a) {
   const UniqueResult found =
       F(x[0], static_cast<int>(a.axis("axis", 0)), a.integer("size", 1), a.integer("fill", 0));

@@ -21,7 +21,7 @@ Operand indices(const Shape& shape, std::vector<double> values) {
 Operand mask(const Shape& shape) { return {.shape = shape, .dtype = DType::boolean}; }
 Arguments along(std::int64_t axis) { return {{"axis", axis}}; }
 
-template <LazyTensor (*F)(const LazyTensor&, const LazyTensor&, const LazyTensor&, int)>
+template <LazyTensor (*F)(const LazyTensor&, const LazyTensor&, const LazyTensor&, AxisIndex)>
 Results call_scatter(Tensors x, const Arguments& a) {
   return {F(x[0], x[1], x[2], a.axis("axis", 0))};
 }

@@ -52,7 +52,7 @@ std::vector<ErrorSample> layer_norm_errors(const Operation& op) {
   return out;
 }
 
-template <LazyTensor (*F)(const LazyTensor&, int)>
+template <LazyTensor (*F)(const LazyTensor&, AxisIndex)>
 std::vector<LazyTensor> call_along(Tensors x, const Arguments& a) {
   return {F(x[0], a.axis("axis", -1))};
 }

@@ -12,7 +12,7 @@ namespace {
 
 using Results = std::vector<LazyTensor>;
 
-template <LazyTensor (*F)(const LazyTensor&, int)>
+template <LazyTensor (*F)(const LazyTensor&, AxisIndex)>
 Results call_scan(Tensors x, const Arguments& a) {
   return {F(x[0], a.axis("axis", -1))};
 }

@@ -17,11 +17,11 @@ Results of_one_type(const IndexedResult& result) {
   return {result.values, astype(result.indices, result.values.dtype())};
 }
 
-template <IndexedResult (*F)(const LazyTensor&, int, bool)>
+template <IndexedResult (*F)(const LazyTensor&, AxisIndex, bool)>
 Results call_indexed(Tensors x, const Arguments& a) {
   return of_one_type(F(x[0], a.axis("axis", -1), a.flag("keepdims", false)));
 }
-template <IndexedResult (*F)(const LazyTensor&, int)>
+template <IndexedResult (*F)(const LazyTensor&, AxisIndex)>
 Results call_cumulative(Tensors x, const Arguments& a) {
   return of_one_type(F(x[0], a.axis("axis", -1)));
 }

@@ -23,7 +23,7 @@ template <LazyTensor (*F)(const LazyTensor&, const Axes&, double, bool)>
 Results call_corrected(Tensors x, const Arguments& a) {
   return {F(x[0], axes_of(a), a.real("correction", 0), keepdims_of(a))};
 }
-template <LazyTensor (*F)(const LazyTensor&, std::optional<int>, bool)>
+template <LazyTensor (*F)(const LazyTensor&, std::optional<AxisIndex>, bool)>
 Results call_search(Tensors x, const Arguments& a) {
   return {F(x[0], a.has("axis") ? std::optional<int>(a.axis("axis", 0)) : std::nullopt, keepdims_of(a))};
 }

@@ -87,7 +87,7 @@ Errors quantile_errors(const Operation& operation) {
   return out;
 }
 
-template <LazyTensor (*F)(const LazyTensor&, int, bool)>
+template <LazyTensor (*F)(const LazyTensor&, AxisIndex, bool)>
 Results call_median(Tensors x, const Arguments& a) {
   return {F(x[0], a.axis("axis", -1), a.flag("keepdims", false))};
 }
@@ -109,7 +109,7 @@ Errors median_errors(const Operation& operation) {
 Results of_one_type(const IndexedResult& result) {
   return {result.values, astype(result.indices, result.values.dtype())};
 }
-template <IndexedResult (*F)(const LazyTensor&, int, bool)>
+template <IndexedResult (*F)(const LazyTensor&, AxisIndex, bool)>
 Results call_indexed_statistic(Tensors x, const Arguments& a) {
   return of_one_type(F(x[0], a.axis("axis", -1), a.flag("keepdims", false)));
 }
