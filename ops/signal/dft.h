@@ -14,7 +14,8 @@ namespace caldera::ops {
 /// Mixed radix (Cooley and Tukey 1965): n is a product of factors of at most 64 where its primes allow, each
 /// of which is a product with the matrix of a short transform, real and imaginary parts as one; between them
 /// stand products with powers of a root of unity. Primes above 256 go together by convolution with a chirp
-/// (Bluestein 1970), of a product of 2, 3 and 5. Tables are those of ops/signal/root_tables.h.
+/// (Bluestein 1970), of a product of 2, 3 and 5, or alone by one of a length that is 1 less (Rader 1968)
+/// where that has no such prime. Tables are those of ops/signal/root_tables.h.
 LazyTensor dft(const LazyTensor& x, int direction, double scale);
 
 /// dft() of real numbers, (rows, n), in direction -1: the first n / 2 + 1 elements, (rows, 2, n / 2 + 1). Of

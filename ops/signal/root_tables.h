@@ -18,7 +18,17 @@ std::complex<double> unit_root(std::int64_t numerator, std::int64_t denominator)
 std::vector<std::complex<double>> host_dft(const std::vector<std::complex<double>>& x);
 
 /// Names what a table holds.
-enum class RootTable : std::uint8_t { matrix, to_half, from_half, powers, far, near, chirp, filter, powers_of_root };
+enum class RootTable : std::uint8_t {
+  matrix,
+  to_half,
+  from_half,
+  powers,
+  far,
+  near,
+  chirp,
+  filter,
+  powers_of_root
+};
 
 /// Tells tables of one kind apart.
 using TableNumbers = std::array<std::int64_t, 4>;
