@@ -18,14 +18,18 @@
 #include "ops/shape/joining.h"
 #include "ops/shape/manipulation.h"
 #include "ops/signal/root_tables.h"
+#include "ops/signal/transform_matrices.h"
 
 namespace caldera::ops {
 namespace {
 
 using Complex = std::complex<double>;
 
-constexpr std::int64_t kRadix = 64;        // factors are made up to it of smaller primes
-constexpr std::int64_t kLargest = 256;     // the largest prime whose transform is a product with a matrix
+constexpr std::int64_t kRadix = 64;            // factors are made up to it of smaller primes
+constexpr std::int64_t kLargest = 256;         // the largest prime whose transform is a product with a matrix
+constexpr std::int64_t kWorthSplit = 1 << 14;  // from so many numbers on products are of parts
+constexpr std::int64_t kLeastProduct = 16;     // of so many complex terms a product runs at its full speed
+constexpr std::int64_t kLeastColumns = 24;
 constexpr std::int64_t kWholeTable = 256;  // longer rows of powers are products of two tables
 
 /// Complex numbers of a table, (2, shape...).
@@ -56,58 +60,28 @@ Parts product(const Parts& a, const Parts& b) {
   return {a.real * b.real - a.imag * b.imag, a.real * b.imag + a.imag * b.real};
 }
 
-/// exp(direction 2 pi i j / n) for j = 0 ... n - 1.
-std::vector<Complex> roots_of(std::int64_t n, int direction) {
-  std::vector<Complex> roots;
-  roots.reserve(static_cast<std::size_t>(n));
-  for (std::int64_t j = 0; j < n; ++j) roots.push_back(unit_root(direction * j, n));
-  return roots;
+/// In how many parts, m = 0 ... s - 1, a stage of n elements of a transform of so many numbers is computed:
+/// each a product with a matrix of 1 / s of the rows and columns, and sums of s terms ahead of or behind all.
+std::int64_t parts_of_stage(std::int64_t n, std::int64_t parts, std::int64_t numbers) {
+  if (parts == 1 || numbers < kWorthSplit) return 1;
+  for (const std::int64_t s : {4, 2}) {
+    if (n % s == 0 && n / s >= kLeastProduct) return s;
+  }
+  return 1;
 }
 
-/// The real matrix (2 count, parts n) of the first `count` elements of a transform.
-LazyTensor matrix(std::int64_t n, std::int64_t parts, int direction, double scale, const LazyTensor& like,
-                  std::int64_t count) {
-  return root_table(
-      RootTable::matrix, {n, 4 * parts + direction, count, std::bit_cast<std::int64_t>(scale)},
-      Shape{2 * count, parts * n}, like, [&] {
-        std::vector<double> values(static_cast<std::size_t>(2 * count * parts * n));
-        const std::vector<Complex> roots = roots_of(n, direction);
-        for (std::int64_t k = 0; k < count; ++k) {
-          for (std::int64_t j = 0; j < n; ++j) {
-            const Complex w = roots[static_cast<std::size_t>(j * k % n)] * scale;
-            const auto at = [&](std::int64_t row, std::int64_t column) -> double& {
-              return values[static_cast<std::size_t>((row * count + k) * parts * n + column * n + j)];
-            };
-            at(0, 0) = w.real();
-            at(1, 0) = w.imag();
-            if (parts == 1) continue;
-            at(0, 1) = -w.imag();
-            at(1, 1) = w.real();
-          }
-        }
-        return values;
-      });
-}
-
-/// The matrix (n, 2 (n / 2 + 1)) that gives real numbers of the first half of a spectrum: of the other half,
-/// which is conjugate, too.
-LazyTensor matrix_of_half(std::int64_t n, double scale, const LazyTensor& like) {
-  const std::int64_t count = n / 2 + 1;
-  return root_table(RootTable::from_half, {n, std::bit_cast<std::int64_t>(scale)}, Shape{n, 2 * count}, like,
-                    [&] {
-                      std::vector<double> values(static_cast<std::size_t>(2 * count * n));
-                      const std::vector<Complex> roots = roots_of(n, 1);
-                      for (std::int64_t j = 0; j < n; ++j) {
-                        for (std::int64_t k = 0; k < count; ++k) {
-                          const double times = k == 0 || 2 * k == n ? scale : 2 * scale;
-                          const Complex w = roots[static_cast<std::size_t>(j * k % n)] * times;
-                          const auto at = static_cast<std::size_t>(2 * count * j + k);
-                          values[at] = w.real();
-                          values[at + static_cast<std::size_t>(count)] = -w.imag();
-                        }
-                      }
-                      return values;
-                    });
+/// y_m = sum over q of exp(direction 2 pi i m q / s) x_q, s being 2 or 4.
+std::vector<Parts> short_sums(const std::vector<Parts>& x, int direction) {
+  const auto sum = [](const Parts& a, const Parts& b) { return Parts{a.real + b.real, a.imag + b.imag}; };
+  const auto difference = [](const Parts& a, const Parts& b) {
+    return Parts{a.real - b.real, a.imag - b.imag};
+  };
+  if (x.size() == 2) return {sum(x[0], x[1]), difference(x[0], x[1])};
+  const Parts even = sum(x[0], x[2]), odd = sum(x[1], x[3]), ahead = difference(x[0], x[2]),
+              aside = difference(x[1], x[3]);
+  // direction i times aside.
+  const Parts rotated = direction > 0 ? Parts{-aside.imag, aside.real} : Parts{aside.imag, -aside.real};
+  return {sum(even, odd), sum(ahead, rotated), difference(even, odd), difference(ahead, rotated)};
 }
 
 /// Factors whose product is n; what primes above kLargest make is the last one.
@@ -150,26 +124,28 @@ std::int64_t near_root(std::int64_t n) {
   return best;
 }
 
-/// (rows, 2, n1, n2) times exp(direction 2 pi i k j / (n1 n2)), as (rows, n1, 2, n2).
-LazyTensor twiddled(const LazyTensor& x, std::int64_t n1, std::int64_t n2, int direction) {
-  const std::int64_t rows = x.shape(0), n = n1 * n2, step = n2 > kWholeTable ? near_root(n2) : 1;
+/// (rows, n1, n2) times exp(direction 2 pi i k j / (n1 n2)), as (rows, n1, 2, n2).
+LazyTensor twiddled(const Parts& x, std::int64_t n1, std::int64_t n2, int direction) {
+  const std::int64_t rows = x.real.shape(0), n = n1 * n2, step = n2 > kWholeTable ? near_root(n2) : 1;
+  const LazyTensor& like = x.real;
   const auto power = [&](std::int64_t k, std::int64_t j) { return unit_root(direction * (k * j), n); };
   if (step == 1) {
-    const Parts roots = parts_of(table(RootTable::powers, {n1, n2, direction}, Shape{n1, n2}, x,
+    const Parts roots = parts_of(table(RootTable::powers, {n1, n2, direction}, Shape{n1, n2}, like,
                                        [&](std::int64_t i) { return power(i / n2, i % n2); }),
                                  0);
-    const Parts y = product(parts_of(x, 1), roots);
+    const Parts y = product(x, roots);
     return stack({y.real, y.imag}, 2);
   }
   // j = a step + b: two small tables.
   const std::int64_t count = n2 / step;
-  const Parts far = parts_of(table(RootTable::far, {n1, n2, direction}, Shape{n1, count, 1}, x,
+  const Parts far = parts_of(table(RootTable::far, {n1, n2, direction}, Shape{n1, count, 1}, like,
                                    [&](std::int64_t i) { return power(i / count, i % count * step); }),
                              0);
-  const Parts near = parts_of(table(RootTable::near, {n1, n2, direction}, Shape{n1, 1, step}, x,
+  const Parts near = parts_of(table(RootTable::near, {n1, n2, direction}, Shape{n1, 1, step}, like,
                                     [&](std::int64_t i) { return power(i / step, i % step); }),
                               0);
-  const Parts y = product(parts_of(reshape(x, Shape{rows, 2, n1, count, step}), 1), product(far, near));
+  const Shape apart{rows, n1, count, step};
+  const Parts y = product({reshape(x.real, apart), reshape(x.imag, apart)}, product(far, near));
   return reshape(stack({y.real, y.imag}, 2), Shape{rows, n1, 2, n2});
 }
 
@@ -180,14 +156,23 @@ struct Extents {
 LazyTensor transformed(const LazyTensor& x, std::int64_t n, const std::vector<std::int64_t>& factors,
                        std::size_t first, int direction, double scale, Extents extents);
 
-/// The least product of 2, 3 and 5 that is not below n.
+/// What a transform of n elements costs: the terms of its products, and passes over memory.
+double cost_of(std::int64_t n) {
+  double terms = 0;
+  for (const std::int64_t r : factors_of(n))
+    terms += static_cast<double>(r / parts_of_stage(r, 2, kWorthSplit)) + 4;
+  return terms * static_cast<double>(n);
+}
+
+/// The product of 2, 3 and 5, not below n, whose transform costs least.
 std::int64_t smooth_from(std::int64_t n) {
-  auto best = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(n)));
-  for (std::int64_t fives = 1; fives < best; fives *= 5) {
-    for (std::int64_t odd = fives; odd < best; odd *= 3) {
+  const auto most = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(n)));
+  std::int64_t best = most;
+  for (std::int64_t fives = 1; fives < most; fives *= 5) {
+    for (std::int64_t odd = fives; odd < most; odd *= 3) {
       std::int64_t all = odd;
       while (all < n) all *= 2;
-      best = std::min(best, all);
+      if (cost_of(all) < cost_of(best)) best = all;
     }
   }
   return best;
@@ -299,6 +284,49 @@ LazyTensor chirped(const LazyTensor& x, std::int64_t n, int direction, double sc
   return stack({y.real, y.imag}, 1);
 }
 
+/// Those of the matrix of a first stage that meet elements which are there.
+LazyTensor first_roots(std::int64_t radix, std::int64_t parts, std::int64_t given, int direction,
+                       double scale, const LazyTensor& like) {
+  const LazyTensor roots = transform_matrix(radix, parts, direction, scale, like, radix);
+  if (given == radix) return roots;
+  return reshape(slice(reshape(roots, Shape{2 * radix, parts, radix}), 2, 0, given),
+                 Shape{2 * radix, parts * given});
+}
+
+/// The last of several stages: elements s k + m at (m, row, part, k).
+LazyTensor last_stage(const LazyTensor& x, std::int64_t s, int direction, double scale, std::int64_t asked) {
+  const std::int64_t n = x.shape(2), each = n / s;
+  const Parts given = parts_of(x, 1);
+  std::vector<Parts> quarters;
+  for (std::int64_t q = 0; q < s; ++q)
+    quarters.push_back(
+        {slice(given.real, 1, q * each, (q + 1) * each), slice(given.imag, 1, q * each, (q + 1) * each)});
+  std::vector<LazyTensor> sums;
+  for (const Parts& y : short_sums(quarters, direction)) sums.push_back(concatenate({y.real, y.imag}, 1));
+  const std::int64_t count = (asked + s - 1) / s;
+  const LazyTensor y =
+      matmul(stack(sums, 0), transpose(stage_matrices(n, s, direction, scale, x, count, StageSums::ahead)));
+  return reshape(y, Shape{s, x.shape(0), 2, count});
+}
+
+/// A stage of x (rows, 2, n1, n2) along n1, as (rows, n1, n2).
+Parts stage_in_parts(const LazyTensor& x, std::int64_t s, int direction, double scale) {
+  const std::int64_t rows = x.shape(0), n1 = x.shape(2), n2 = x.shape(3), each = n1 / s;
+  const LazyTensor apart = reshape(permute_dims(reshape(x, Shape{rows, 2, each, s, n2}), {0, 3, 1, 2, 4}),
+                                   Shape{rows, s, 2 * each, n2});
+  const LazyTensor y =
+      reshape(matmul(stage_matrices(n1, s, direction, scale, x, each, StageSums::behind), apart),
+              Shape{rows, s, 2, each, n2});
+  std::vector<Parts> terms;
+  for (std::int64_t q = 0; q < s; ++q) terms.push_back(parts_of(squeeze(slice(y, 1, q, q + 1), 1), 1));
+  std::vector<LazyTensor> real, imag;
+  for (const Parts& sum : short_sums(terms, direction)) {
+    real.push_back(sum.real);
+    imag.push_back(sum.imag);
+  }
+  return {concatenate(real, 1), concatenate(imag, 1)};
+}
+
 /// x has elements up to extents.given, and the result those up to extents.asked. Only the first of several
 /// factors is given fewer.
 LazyTensor transformed(const LazyTensor& x, std::int64_t n, const std::vector<std::int64_t>& factors,
@@ -309,24 +337,38 @@ LazyTensor transformed(const LazyTensor& x, std::int64_t n, const std::vector<st
   }
   if (first + 1 == factors.size()) {
     const LazyTensor y = matmul(reshape(x, Shape{rows, parts * n}),
-                                transpose(matrix(n, parts, direction, scale, x, extents.asked)));
+                                transpose(transform_matrix(n, parts, direction, scale, x, extents.asked)));
     return reshape(y, Shape{rows, 2, extents.asked});
   }
   // j = j1 n2 + j2 and k = k1 + radix k2.
-  const std::int64_t n2 = n / radix, given = (extents.given + n2 - 1) / n2;
-  LazyTensor roots = matrix(radix, parts, direction, scale, x, radix);
-  if (given < radix)
-    roots = reshape(slice(reshape(roots, Shape{2 * radix, parts, radix}), 2, 0, given),
-                    Shape{2 * radix, parts * given});
+  const std::int64_t n2 = n / radix, s = n2 < kLeastColumns ? 1 : parts_of_stage(radix, parts, x.numel());
+  const std::int64_t given = s > 1 ? radix : (extents.given + n2 - 1) / n2;
   const std::int64_t missing = given * n2 - extents.given;
-  const LazyTensor whole = missing == 0 ? x : pad(x, {0, 0, 0}, {0, 0, missing}, 0);
-  const LazyTensor y = matmul(roots, reshape(whole, Shape{rows, parts * given, n2}));
-  const LazyTensor between = twiddled(reshape(y, Shape{rows, 2, radix, n2}), radix, n2, direction);
+  const LazyTensor whole =
+      reshape(missing == 0 ? x : pad(x, {0, 0, 0}, {0, 0, missing}, 0), Shape{rows, parts, given, n2});
+  const auto unsplit = [&] {
+    const LazyTensor y = matmul(first_roots(radix, parts, given, direction, scale, x),
+                                reshape(whole, Shape{rows, parts * given, n2}));
+    return parts_of(reshape(y, Shape{rows, 2, radix, n2}), 1);
+  };
+  const LazyTensor between =
+      reshape(twiddled(s > 1 ? stage_in_parts(whole, s, direction, scale) : unsplit(), radix, n2, direction),
+              Shape{rows * radix, 2, n2});
   const std::int64_t asked = (extents.asked + radix - 1) / radix;
-  const LazyTensor inner = transformed(reshape(between, Shape{rows * radix, 2, n2}), n2, factors, first + 1,
-                                       direction, 1, {.given = n2, .asked = asked});
-  const LazyTensor all = reshape(permute_dims(reshape(inner, Shape{rows, radix, 2, asked}), {0, 2, 3, 1}),
-                                 Shape{rows, 2, asked * radix});
+  const std::int64_t s2 =
+      first + 2 == factors.size() && n2 <= kLargest ? parts_of_stage(n2, 2, between.numel()) : 1;
+  LazyTensor all;
+  if (s2 > 1) {
+    const LazyTensor inner = last_stage(between, s2, direction, 1, asked);
+    const std::int64_t count = inner.shape(3);
+    all = reshape(permute_dims(reshape(inner, Shape{s2, rows, radix, 2, count}), {1, 3, 4, 0, 2}),
+                  Shape{rows, 2, count * s2 * radix});
+  } else {
+    const LazyTensor inner =
+        transformed(between, n2, factors, first + 1, direction, 1, {.given = n2, .asked = asked});
+    all = reshape(permute_dims(reshape(inner, Shape{rows, radix, 2, asked}), {0, 2, 3, 1}),
+                  Shape{rows, 2, asked * radix});
+  }
   return extents.asked == all.shape(2) ? all : slice(all, 2, 0, extents.asked);
 }
 
@@ -345,7 +387,7 @@ LazyTensor real_dft(const LazyTensor& x, double scale) {
   if (x.numel() == 0) return zeros(shape, x.dtype(), x.device());
   const std::vector<std::int64_t> factors = factors_of(n);
   if (n > 1 && factors.size() == 1 && factors[0] <= kLargest)
-    return reshape(matmul(x, transpose(matrix(n, 1, -1, scale, x, half + 1))), shape);
+    return reshape(matmul(x, transpose(transform_matrix(n, 1, -1, scale, x, half + 1))), shape);
   if (n % 2 != 0) return slice(dft(reshape(x, Shape{rows, 1, n}), -1, scale), 2, 0, half + 1);
   // Elements of even and of odd places as one complex number.
   const LazyTensor z = dft(permute_dims(reshape(x, Shape{rows, half, 2}), {0, 2, 1}), -1, scale / 2);
@@ -363,7 +405,7 @@ LazyTensor real_inverse_dft(const LazyTensor& x, std::int64_t n, double scale) {
   if (x.numel() == 0) return zeros(Shape{rows, n}, x.dtype(), x.device());
   const std::vector<std::int64_t> factors = factors_of(n);
   if (n > 1 && factors.size() == 1 && factors[0] <= kLargest)
-    return matmul(reshape(x, Shape{rows, 2 * (half + 1)}), transpose(matrix_of_half(n, scale, x)));
+    return matmul(reshape(x, Shape{rows, 2 * (half + 1)}), transpose(real_of_half_matrix(n, scale, x)));
   if (n % 2 != 0) {
     const LazyTensor rest = flip(slice(x, 2, 1, half + 1), 2);
     const Parts mirrored = parts_of(rest, 1), front = parts_of(x, 1);

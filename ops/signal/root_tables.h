@@ -27,7 +27,9 @@ enum class RootTable : std::uint8_t {
   near,
   chirp,
   filter,
-  powers_of_root
+  powers_of_root,
+  after_sums,
+  before_sums
 };
 
 /// Tells tables of one kind apart.

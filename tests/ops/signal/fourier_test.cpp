@@ -76,6 +76,28 @@ TEST_P(Fourier, IsExactForEveryKindOfLength) {
   }
 }
 
+TEST_P(Fourier, OfManyRowsIsThatOfEach) {
+  // So many that stages are computed in halves and quarters; primes by those of one less, and by chirps.
+  for (const std::int64_t n : {1024, 4096, 1000, 1600, 521, 1009, 4099}) {
+    SCOPED_TRACE(n);
+    const std::int64_t rows = 20000 / n + 2;
+    const std::vector<double> real = noise(rows * n, 3), imag = noise(rows * n, 4);
+    const ComplexTensor x{astype(LazyTensor::from_vector(real, {rows, n}), DType::f32),
+                          astype(LazyTensor::from_vector(imag, {rows, n}), DType::f32)};
+    const ComplexTensor ahead = fft(x), back = ifft(x, {}, -1, FourierNorm::forward);
+    for (const std::int64_t row : {std::int64_t{0}, rows / 2, rows - 1}) {
+      const auto part = [&](const std::vector<double>& all) {
+        return std::vector<double>(all.begin() + row * n, all.begin() + (row + 1) * n);
+      };
+      const auto of_row = [&](const ComplexTensor& y) {
+        return ComplexTensor(y.slice(0, row, row + 1).reshape({n}));
+      };
+      EXPECT_LT(error_of(of_row(ahead), part(real), part(imag), -1), 1e-6) << row;
+      EXPECT_LT(error_of(of_row(back), part(real), part(imag), 1), 1e-6) << row;
+    }
+  }
+}
+
 TEST_P(Fourier, OfRealNumbersIsHalfOfTheWhole) {
   // Direct, by half the length, odd ones, a prime; the imaginary parts of the ends do not count.
   for (const std::int64_t n : {1, 2, 3, 64, 97, 98, 128, 225, 1000, 2 * 257, 521}) {
@@ -104,7 +126,7 @@ TEST_P(Fourier, OfRealNumbersIsHalfOfTheWhole) {
 
 TEST(FourierLong, IsExactForLongSignals) {
   for (const std::int64_t n :
-       {std::int64_t{1} << 16, std::int64_t{3 * 5 * 7 * 11 * 13}, std::int64_t{30011}}) {
+       {std::int64_t{1} << 16, std::int64_t{3 * 5 * 7 * 11 * 13}, std::int64_t{30011}, std::int64_t{65537}}) {
     SCOPED_TRACE(n);
     const std::vector<double> real = noise(n, 3), imag = noise(n, 4);
     const ComplexTensor x{LazyTensor::from_vector(real, {n}), LazyTensor::from_vector(imag, {n})};
