@@ -110,8 +110,8 @@ LazyTensor scatter_reduce(const LazyTensor& base, const LazyTensor& indices, con
       break;
   }
   if (at.numel() == 0) return base;
-  const LazyTensor value = ops::scattered(Scatter::multiply, stop_gradient(start(1)), at, stop_gradient(each),
-                                          axis, ops::Indices::aligned);
+  LazyTensor value = ops::scattered(Scatter::multiply, stop_gradient(start(1)), at, stop_gradient(each), axis,
+                                    ops::Indices::aligned);
   if (!is_floating(base.dtype())) return value;
   const Products all = products_by_index(at, each, axis);
   const LazyTensor by_sorting = start(1) * put_along_axis(ones_like(base), all.indices, all.values, axis);

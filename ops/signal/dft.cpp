@@ -158,10 +158,9 @@ LazyTensor transformed(const LazyTensor& x, std::int64_t n, const std::vector<st
 
 /// What a transform of n elements costs: the terms of its products, and passes over memory.
 double cost_of(std::int64_t n) {
-  double terms = 0;
-  for (const std::int64_t r : factors_of(n))
-    terms += static_cast<double>(r / parts_of_stage(r, 2, kWorthSplit)) + 4;
-  return terms * static_cast<double>(n);
+  std::int64_t terms = 0;
+  for (const std::int64_t r : factors_of(n)) terms += r / parts_of_stage(r, 2, kWorthSplit) + 4;
+  return static_cast<double>(terms) * static_cast<double>(n);
 }
 
 /// The product of 2, 3 and 5, not below n, whose transform costs least.
@@ -287,7 +286,7 @@ LazyTensor chirped(const LazyTensor& x, std::int64_t n, int direction, double sc
 /// Those of the matrix of a first stage that meet elements which are there.
 LazyTensor first_roots(std::int64_t radix, std::int64_t parts, std::int64_t given, int direction,
                        double scale, const LazyTensor& like) {
-  const LazyTensor roots = transform_matrix(radix, parts, direction, scale, like, radix);
+  LazyTensor roots = transform_matrix(radix, parts, direction, scale, like, radix);
   if (given == radix) return roots;
   return reshape(slice(reshape(roots, Shape{2 * radix, parts, radix}), 2, 0, given),
                  Shape{2 * radix, parts * given});

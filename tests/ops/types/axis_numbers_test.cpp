@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <optional>
+#include <type_traits>
 #include <vector>
 
 #include "ops/ops.h"
@@ -12,51 +13,72 @@
 namespace caldera::testing {
 namespace {
 
-#define CALDERA_TAKES(name, call)                          \
-  template <class T>                                       \
-  concept name = requires(const LazyTensor& x, T number) { \
-    call;                                                  \
-  }
-CALDERA_TAKES(SumTakes, sum(x, number));
-CALDERA_TAKES(MemberSumTakes, x.sum(number));
-CALDERA_TAKES(ArgmaxTakes, argmax(x, number));
-CALDERA_TAKES(SortTakes, sort(x, number));
-CALDERA_TAKES(MedianTakes, median(x, number));
-CALDERA_TAKES(SoftmaxTakes, softmax(x, number));
-CALDERA_TAKES(CumsumTakes, cumsum(x, number));
-CALDERA_TAKES(QuantileTakes, quantile(x, 0.5, number));
-CALDERA_TAKES(RollTakes, roll(x, 1, number));
-CALDERA_TAKES(FftTakes, fft(x, 8, number));
-CALDERA_TAKES(VarTakes, var(x, number));
-CALDERA_TAKES(NormTakes, vector_norm(x, number));
-CALDERA_TAKES(VarCorrectionTakes, var(x, 0, number));
-CALDERA_TAKES(StdCorrectionTakes, caldera::std(x, 0, number));
-CALDERA_TAKES(NanvarCorrectionTakes, nanvar(x, 0, number));
-CALDERA_TAKES(MemberVarCorrectionTakes, x.var(0, number));
-CALDERA_TAKES(NormOrderTakes, vector_norm(x, 0, number));
-#undef CALDERA_TAKES
+/// Whether a call that is made of a tensor and a number compiles.
+template <class Number, class Call>
+constexpr bool takes(const Call&) {
+  return std::is_invocable_v<Call, const LazyTensor&, Number>;
+}
+template <class Call>
+constexpr bool takes_integers_alone(const Call& call) {
+  return takes<int>(call) && takes<std::int64_t>(call) && takes<std::size_t>(call) && !takes<double>(call) &&
+         !takes<float>(call) && !takes<bool>(call);
+}
+template <class Call>
+constexpr bool takes_numbers_but_no_bool(const Call& call) {
+  return takes<int>(call) && takes<double>(call) && !takes<bool>(call);
+}
 
-#define CALDERA_AXES_ALONE(Takes)                                                            \
-  static_assert(Takes<int> && Takes<std::int64_t> && Takes<std::size_t> && !Takes<double> && \
-                !Takes<float> && !Takes<bool>)
-CALDERA_AXES_ALONE(SumTakes);
-CALDERA_AXES_ALONE(MemberSumTakes);
-CALDERA_AXES_ALONE(ArgmaxTakes);
-CALDERA_AXES_ALONE(SortTakes);
-CALDERA_AXES_ALONE(MedianTakes);
-CALDERA_AXES_ALONE(SoftmaxTakes);
-CALDERA_AXES_ALONE(CumsumTakes);
-CALDERA_AXES_ALONE(QuantileTakes);
-CALDERA_AXES_ALONE(RollTakes);
-CALDERA_AXES_ALONE(FftTakes);
-CALDERA_AXES_ALONE(VarTakes);
-#undef CALDERA_AXES_ALONE
-static_assert(NormTakes<int> && NormTakes<double> && NormTakes<float> && !NormTakes<bool>);
-static_assert(VarCorrectionTakes<double> && VarCorrectionTakes<int> && !VarCorrectionTakes<bool>);
-static_assert(StdCorrectionTakes<double> && StdCorrectionTakes<int> && !StdCorrectionTakes<bool>);
-static_assert(NanvarCorrectionTakes<double> && !NanvarCorrectionTakes<bool>);
-static_assert(MemberVarCorrectionTakes<double> && !MemberVarCorrectionTakes<bool>);
-static_assert(NormOrderTakes<double> && NormOrderTakes<int> && !NormOrderTakes<bool>);
+static_assert(takes_integers_alone([](const LazyTensor& x, auto n) -> decltype(sum(x, n)) {
+  return sum(x, n);
+}));
+static_assert(takes_integers_alone([](const LazyTensor& x, auto n) -> decltype(x.sum(n)) {
+  return x.sum(n);
+}));
+static_assert(takes_integers_alone([](const LazyTensor& x, auto n) -> decltype(argmax(x, n)) {
+  return argmax(x, n);
+}));
+static_assert(takes_integers_alone([](const LazyTensor& x, auto n) -> decltype(sort(x, n)) {
+  return sort(x, n);
+}));
+static_assert(takes_integers_alone([](const LazyTensor& x, auto n) -> decltype(median(x, n)) {
+  return median(x, n);
+}));
+static_assert(takes_integers_alone([](const LazyTensor& x, auto n) -> decltype(softmax(x, n)) {
+  return softmax(x, n);
+}));
+static_assert(takes_integers_alone([](const LazyTensor& x, auto n) -> decltype(cumsum(x, n)) {
+  return cumsum(x, n);
+}));
+static_assert(takes_integers_alone([](const LazyTensor& x, auto n) -> decltype(quantile(x, 0.5, n)) {
+  return quantile(x, 0.5, n);
+}));
+static_assert(takes_integers_alone([](const LazyTensor& x, auto n) -> decltype(roll(x, 1, n)) {
+  return roll(x, 1, n);
+}));
+static_assert(takes_integers_alone([](const LazyTensor& x, auto n) -> decltype(fft(x, 8, n)) {
+  return fft(x, 8, n);
+}));
+static_assert(takes_integers_alone([](const LazyTensor& x, auto n) -> decltype(var(x, n)) {
+  return var(x, n);
+}));
+static_assert(takes_numbers_but_no_bool([](const LazyTensor& x, auto n) -> decltype(vector_norm(x, n)) {
+  return vector_norm(x, n);
+}));
+static_assert(takes_numbers_but_no_bool([](const LazyTensor& x, auto n) -> decltype(vector_norm(x, 0, n)) {
+  return vector_norm(x, 0, n);
+}));
+static_assert(takes_numbers_but_no_bool([](const LazyTensor& x, auto n) -> decltype(var(x, 0, n)) {
+  return var(x, 0, n);
+}));
+static_assert(takes_numbers_but_no_bool([](const LazyTensor& x, auto n) -> decltype(caldera::std(x, 0, n)) {
+  return caldera::std(x, 0, n);
+}));
+static_assert(takes_numbers_but_no_bool([](const LazyTensor& x, auto n) -> decltype(nanvar(x, 0, n)) {
+  return nanvar(x, 0, n);
+}));
+static_assert(takes_numbers_but_no_bool([](const LazyTensor& x, auto n) -> decltype(x.var(0, n)) {
+  return x.var(0, n);
+}));
 
 TEST(AxisNumbers, FloatingNumberAfterTheTensorIsAnOrderOfNorms) {
   const LazyTensor x = LazyTensor::from_vector<double>({1, -2, 4, 0.5, -3, 8}, {2, 3});
