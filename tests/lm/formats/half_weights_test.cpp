@@ -11,6 +11,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// What four layers of random weights make of f32's roundings where sums are made in another order: 3e-6 by
+/// one kind of product beside another, 6e-6 without OpenBLAS. A number that bf16 does not hold, rounded to
+/// it, is off by up to 2e-3.
+constexpr double kRoundingOfSums = 1e-5;
+
 std::int64_t bytes_of_matrices(Module& model) {
   class Sum final : public ParameterVisitor {
    public:
@@ -52,7 +57,7 @@ TEST_P(HalfWeightsOf, SayTheSameInHalfTheMemory) {
       EXPECT_LT(bytes_of_matrices(*as_stored), bytes_of_matrices(*as_floats));
     else
       EXPECT_EQ(2 * bytes_of_matrices(*as_stored), bytes_of_matrices(*as_floats));
-    EXPECT_LE(relative_error(said_by(*as_stored, encoder), said_by(*as_floats, encoder)), 2e-6);
+    EXPECT_LE(relative_error(said_by(*as_stored, encoder), said_by(*as_floats, encoder)), kRoundingOfSums);
     // And where they stay in the file.
     const auto mapped = load_text_model(path, Device::cpu(), DType::f32, HalfWeights::mapped);
     EXPECT_EQ(bytes_of_matrices(*mapped), bytes_of_matrices(*as_stored));
