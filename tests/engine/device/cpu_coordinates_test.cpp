@@ -14,7 +14,8 @@ namespace {
 
 /// Rows longer than a tile, of which a coordinate picks a number; and rows of which two are compared.
 TEST(CpuCoordinates, OfLongRowsAreTakenByMachineCode) {
-  if (cpu::machine_code_set().empty()) GTEST_SKIP() << "no machine code is made here";
+  if (cpu::machine_code_set().empty())
+    GTEST_SKIP() << "built without AsmJit, or the processor has no AVX2: no machine code is made here";
   const cpu::MachineCodeUse use_before = cpu::machine_code_use();
   constexpr std::int64_t kRows = 5, kLength = 4099;
   std::vector<float> values(kRows * kLength);

@@ -14,6 +14,10 @@
 namespace caldera::cpu {
 namespace {
 
+/// Work on one matrix from which the library's own threads, which have to be woken, are worth it; and from
+/// which they are the better way for several matrices, too.
+constexpr double kLibraryNanoseconds = 40e3, kLargeMatrixNanoseconds = 4e6;
+
 /// The failure of the earliest matrix, whichever thread finds one first.
 class FirstFailure {
  public:
@@ -102,10 +106,10 @@ void PreparedRoutine::run_typed(const RunContext& context) const {
     }
   };
   // Many small matrices: some to each thread. Few or large ones: the library's own threads.
-  const bool spread = count_ > 1 && nanoseconds_ < 100 * kParallelNanoseconds;
+  const bool spread = count_ > 1 && nanoseconds_ < kLargeMatrixNanoseconds;
   const int threads = spread ? threads_for(nanoseconds_ * static_cast<double>(count_), count_) : 1;
   std::optional<BlasThreads> inside;
-  if (threads == 1 && !in_parallel()) inside.emplace(nanoseconds_ < kParallelNanoseconds ? 1 : cpu_threads());
+  if (threads == 1 && !in_parallel()) inside.emplace(nanoseconds_ < kLibraryNanoseconds ? 1 : cpu_threads());
   parallel_ranges(count_, threads, solve);
   failure.rethrow();
 }
