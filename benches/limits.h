@@ -17,10 +17,10 @@ class Limits {
  public:
   /// Measures, for about a second. On the CPU with plain loops of this program's own, over as many threads
   /// as the engine may use: reading and a triad at sizes from the L1 caches to memory, and chains of
-  /// multiply-adds in registers, of floats and of integers of 8 bits. On other devices with the engine's
-  /// largest copies and products, so a limit
-  /// there says no more than what the engine itself reached; products are measured in f32 and in those of
-  /// `types` that have 16 bits and that the device has.
+  /// multiply-adds in registers, of floats and of integers of 8 bits; where the engine's products of a type
+  /// of 16 bits among `types` are faster than those of floats, with them. On other devices with the engine's
+  /// largest copies and products, so a limit there says no more than what the engine itself reached; products
+  /// are measured in f32 and in those of `types` that have 16 bits and that the device has.
   static Limits measure(Device device, std::span<const DType> types);
 
   /// No run of so many bytes and so many operations on values of `dtype` can be shorter. Nothing for a case
@@ -49,7 +49,7 @@ class Limits {
   };
   static void never_slower(std::vector<Bandwidth>& measured);
   static nlohmann::ordered_json to_json(const std::vector<Bandwidth>& measured);
-  static Limits measure_cpu();
+  static Limits measure_cpu(std::span<const DType> types);
   static Limits measure_device(Device device, std::span<const DType> types);
   double gflop_per_s_for(DType dtype) const;
   /// Between two measured sizes the proportional share of both, on a logarithmic scale: part of such a set

@@ -82,8 +82,10 @@ struct TileKind {
 
 std::vector<TileKind> tile_kinds() {
   std::vector<TileKind> kinds;
-  if (const cpu::PanelTiles* tiles = cpu::find_bf16_tiles())
-    kinds.push_back({"pairs of bf16", tiles, DType::bf16, DType::bf16});
+  const cpu::PanelTiles* pairs = cpu::find_bf16_pair_tiles();
+  if (pairs != nullptr) kinds.push_back({"pairs of bf16", pairs, DType::bf16, DType::bf16});
+  if (const cpu::PanelTiles* tiles = cpu::find_bf16_tiles(); tiles != pairs)
+    kinds.push_back({"matrices of bf16", tiles, DType::bf16, DType::bf16});
   if (const cpu::PanelTiles* tiles = cpu::find_f32_tiles()) {
     kinds.push_back({"f32", tiles, DType::f32, DType::f32});
     kinds.push_back({"f32 of f32 and f16", tiles, DType::f32, DType::f16});

@@ -9,7 +9,6 @@
 namespace caldera::cpu {
 namespace {
 
-constexpr double kNanosecondsOfWords = 0.017;  // a multiplication and addition of words, on one thread
 constexpr double kNanosecondsOfPacking = 0.1;  // an element
 /// Bytes of packed rows of A, and of packed columns of B, that are there at a time.
 constexpr std::int64_t kPackedBytes = std::int64_t{4} << 20;
@@ -53,6 +52,22 @@ struct TermPart {
   std::int64_t row_words = 0, column_words = 0;
 };
 
+/// What a thread has while it multiplies.
+class ThreadTiles {
+ public:
+  explicit ThreadTiles(const PanelTiles& tiles) : tiles_(tiles) {
+    if (tiles_.take != nullptr) tiles_.take();
+  }
+  ~ThreadTiles() {
+    if (tiles_.release != nullptr) tiles_.release();
+  }
+  ThreadTiles(const ThreadTiles&) = delete;
+  ThreadTiles& operator=(const ThreadTiles&) = delete;
+
+ private:
+  const PanelTiles& tiles_;
+};
+
 class PackedProduct {
  public:
   PackedProduct(const PanelTiles& tiles, std::int64_t m, std::int64_t n, std::span<const ProductTerm> terms)
@@ -63,9 +78,10 @@ class PackedProduct {
       return begin;
     };
     for (std::size_t t = 0; t < terms.size(); ++t) {
-      const std::int64_t words = ceil_div(terms[t].k, tiles.terms_of_word);
-      const std::int64_t count = ceil_div(words, kDepth);
-      const std::int64_t most = ceil_div(words, count);
+      const std::int64_t step = tiles.depth_step;
+      const std::int64_t steps = ceil_div(ceil_div(terms[t].k, tiles.terms_of_word), step);
+      const std::int64_t words = steps * step, count = ceil_div(words, kDepth);
+      const std::int64_t most = ceil_div(steps, count) * step;
       for (std::int64_t first = 0; first < words; first += most) {
         TermPart part{
             .term = t, .first = first * tiles.terms_of_word, .depth = std::min(most, words - first)};
@@ -93,6 +109,7 @@ class PackedProduct {
       if (workers % columns == 0 && slowest(columns) < slowest(across)) across = columns;
     const std::int64_t down = workers / across;
     parallel_ranges(workers, static_cast<int>(workers), [&](std::int64_t begin, std::int64_t end) {
+      const ThreadTiles own(tiles_);
       for (std::int64_t w = begin; w < end; ++w) {
         const std::int64_t i = w / across, j = w % across;
         ProductBlock part{c, c_row, tiles * i / down * tiles_.rows, 0, panels * j / across * tiles_.columns,
@@ -109,7 +126,7 @@ class PackedProduct {
   double cost(std::int64_t rows, std::int64_t columns) const {
     const auto depth = static_cast<double>(depth_), m = static_cast<double>(rows),
                n = static_cast<double>(columns);
-    return depth * (m * n * kNanosecondsOfWords + (m + n) * kNanosecondsOfPacking);
+    return depth * (m * n * tiles_.nanoseconds_of_word + (m + n) * kNanosecondsOfPacking);
   }
 
   /// Packs and multiplies a rectangle of C, as much of it at a time as caches hold.
@@ -152,7 +169,7 @@ class PackedProduct {
                                    static_cast<std::int64_t>(size_of(x.type));
         std::uint32_t* words =
             panels.panel(at / panels.panel_width) + (is_row ? part.row_words : part.column_words);
-        tiles_.pack(source, panels.panel_width, words, panels.words);
+        (is_row ? tiles_.pack_rows : tiles_.pack_columns)(source, panels.panel_width, words, panels.words);
       }
     }
   }

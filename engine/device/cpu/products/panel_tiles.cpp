@@ -10,6 +10,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "engine/device/cpu/products/matrix_tiles.h"
 #include "engine/device/cpu/simd/turned_squares-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -176,6 +177,61 @@ void pack_numbers(const PanelSource& source, std::int64_t panel_width, std::uint
   pack<Numbers<DType::bf16>>(source, panel_width, words, panel_words);
 }
 
+/// Zeros behind the words of panels whose depth must be a multiple of that of a matrix.
+void fill_depth(const PanelSource& x, std::int64_t panel_width, std::uint32_t* words,
+                std::int64_t panel_words) {
+  const std::int64_t depth = words_of<PairsOfBf16>(x);
+  const std::int64_t missing = (kMatrixTileDepth - depth % kMatrixTileDepth) % kMatrixTileDepth;
+  for (std::int64_t first = 0; first < x.width; first += panel_width, words += panel_words)
+    std::fill_n(words + depth * panel_width, missing * panel_width, 0U);
+}
+
+void pack_matrix_columns(const PanelSource& source, std::int64_t panel_width, std::uint32_t* words,
+                         std::int64_t panel_words) {
+  pack<PairsOfBf16>(source, panel_width, words, panel_words);
+  fill_depth(source, panel_width, words, panel_words);
+}
+
+/// Sixteen words of sixteen rows, of which those at `rows` and beyond are zeros.
+HWY_INLINE void matrix_lines(const PanelSource& x, std::int64_t row, std::int64_t rows, std::int64_t word,
+                             std::int64_t count, __m512i (&lines)[kWords]) {
+  if (x.depth_stride == 1) {
+#pragma GCC unroll 16
+    for (std::int64_t i = 0; i < kWords; ++i)
+      lines[i] = i < rows ? PairsOfBf16::line(x, row + i, word, count) : _mm512_setzero_si512();
+  } else if (x.width_stride == 1) {
+#pragma GCC unroll 16
+    for (std::int64_t i = 0; i < kWords; ++i)
+      lines[i] = i < count ? PairsOfBf16::across(x, row, word + i, rows) : _mm512_setzero_si512();
+    turn_lines(lines);
+  } else {
+    alignas(64) std::uint32_t some[kWords][kWords] = {};
+    for (std::int64_t i = 0; i < rows; ++i)
+      for (std::int64_t p = 0; p < count; ++p) some[i][p] = PairsOfBf16::word(x, row + i, word + p);
+    for (std::int64_t i = 0; i < kWords; ++i) lines[i] = _mm512_load_si512(some[i]);
+  }
+}
+
+/// words[p / 16][row][p % 16].
+void pack_matrix_rows(const PanelSource& source, std::int64_t panel_width, std::uint32_t* words,
+                      std::int64_t panel_words) {
+  static_assert(kMatrixTileDepth == kWords && kMatrixTileRows % kWords == 0);
+  const std::int64_t depth = words_of<PairsOfBf16>(source);
+  for (std::int64_t first = 0; first < source.width; first += panel_width, words += panel_words) {
+    for (std::int64_t w = 0; w < panel_width; w += kWords) {
+      const std::int64_t rows = std::clamp<std::int64_t>(source.width - first - w, 0, kWords);
+      for (std::int64_t p = 0; p < depth; p += kWords) {
+        __m512i lines[kWords];
+        if (rows > 0) matrix_lines(source, first + w, rows, p, std::min(kWords, depth - p), lines);
+        std::uint32_t* to = words + p * panel_width + w * kWords;
+#pragma GCC unroll 16
+        for (std::int64_t i = 0; i < kWords; ++i)
+          _mm512_storeu_si512(to + i * kWords, rows > 0 ? lines[i] : _mm512_setzero_si512());
+      }
+    }
+  }
+}
+
 template <class Words, int kRows, int kVectors>
 void multiply_tile(std::int64_t depth, const std::uint32_t* a, const std::uint32_t* b,
                    const PanelTile& tile) {
@@ -231,22 +287,51 @@ void multiply(std::int64_t depth, const std::uint32_t* a, const std::uint32_t* b
 
 #endif
 
+constexpr double kNanosecondsOfWords = 0.017, kNanosecondsOfMatrixWords = 0.002;
+
 const PanelTiles* f32_tiles() {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-  static constexpr PanelTiles kTiles{kTileRows, kTileColumns, 1, pack_numbers, multiply<Numbers<DType::f32>>};
+  static constexpr PanelTiles kTiles{.rows = kTileRows,
+                                     .columns = kTileColumns,
+                                     .nanoseconds_of_word = kNanosecondsOfWords,
+                                     .pack_rows = pack_numbers,
+                                     .pack_columns = pack_numbers,
+                                     .multiply = multiply<Numbers<DType::f32>>};
   return &kTiles;
 #else
   return nullptr;
 #endif
 }
 
-const PanelTiles* bf16_tiles() {
+const PanelTiles* bf16_pair_tiles() {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-  static constexpr PanelTiles kTiles{kTileRows, kTileColumns, PairsOfBf16::kTerms, pack<PairsOfBf16>,
-                                     multiply<PairsOfBf16>};
+  static constexpr PanelTiles kTiles{.rows = kTileRows,
+                                     .columns = kTileColumns,
+                                     .terms_of_word = PairsOfBf16::kTerms,
+                                     .nanoseconds_of_word = kNanosecondsOfWords,
+                                     .pack_rows = pack<PairsOfBf16>,
+                                     .pack_columns = pack<PairsOfBf16>,
+                                     .multiply = multiply<PairsOfBf16>};
   if (__builtin_cpu_supports("avx512bf16")) return &kTiles;
 #endif
   return nullptr;
+}
+
+const PanelTiles* bf16_tiles() {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  static constexpr PanelTiles kTiles{.rows = kMatrixTileRows,
+                                     .columns = kMatrixTileColumns,
+                                     .terms_of_word = PairsOfBf16::kTerms,
+                                     .depth_step = kMatrixTileDepth,
+                                     .nanoseconds_of_word = kNanosecondsOfMatrixWords,
+                                     .pack_rows = pack_matrix_rows,
+                                     .pack_columns = pack_matrix_columns,
+                                     .multiply = multiply_matrix_tile,
+                                     .take = take_matrix_tiles,
+                                     .release = release_matrix_tiles};
+  if (has_matrix_tiles()) return &kTiles;
+#endif
+  return bf16_pair_tiles();
 }
 
 }  // namespace
@@ -258,9 +343,11 @@ HWY_AFTER_NAMESPACE();
 namespace caldera::cpu {
 HWY_EXPORT(f32_tiles);
 HWY_EXPORT(bf16_tiles);
+HWY_EXPORT(bf16_pair_tiles);
 
 const PanelTiles* find_f32_tiles() { return HWY_DYNAMIC_DISPATCH(f32_tiles)(); }
 const PanelTiles* find_bf16_tiles() { return HWY_DYNAMIC_DISPATCH(bf16_tiles)(); }
+const PanelTiles* find_bf16_pair_tiles() { return HWY_DYNAMIC_DISPATCH(bf16_pair_tiles)(); }
 
 }  // namespace caldera::cpu
 #endif
