@@ -85,7 +85,7 @@ LazyTensor quantiles(const Rows& rows, std::span<const double> q, QuantileMode m
     parts.push_back(place.share == 0 ? lower : between(lower, element(place.above), place.share));
   }
   const LazyTensor out = parts.size() == 1 ? parts[0] : concatenate(parts, 1);
-  return where(greater(sum(are_missing(rows.flat()), 1, true), 0), kNoQuantile, out);
+  return where(isnan(max(stop_gradient(rows.flat()), 1, true)), kNoQuantile, out);
 }
 
 /// The same of the elements that are not NaN, which are the first in order: how many differs by row.

@@ -73,6 +73,47 @@ TEST(SortPlans, FirstPlacesOfLongRowsAndWholeOnes) {
   }
 }
 
+TEST(SortPlans, ManyShortRowsOfEveryLength) {
+  for (const std::int64_t n : {2, 3, 5, 8, 13, 16, 31, 64, 100, 128, 129, 257, 512}) {
+    const std::int64_t rows = n < 100 ? 37 : 18;
+    const Floats values = row_with_ties(rows * n, static_cast<unsigned>(n));
+    const LazyTensor x = LazyTensor::from_vector(values, Shape{rows, n}, Device::cpu());
+    const LazyTensor columns = permute_dims(x, {1, 0}).eval();  // the same rows, side by side in memory
+    for (const bool descending : {false, true}) {
+      const std::int64_t k = std::max<std::int64_t>(1, n / 9);
+      const auto all = argsort(x, 1, descending).to_vector<std::int32_t>();
+      const auto across = permute_dims(argsort(columns, 0, descending), {1, 0}).to_vector<std::int32_t>();
+      const auto halves = argsort(astype(x, DType::f16), 1, descending).to_vector<std::int32_t>();
+      const auto first = topk(x, k, 1, descending).indices.to_vector<std::int32_t>();
+      for (std::int64_t row = 0; row < rows; ++row) {
+        SCOPED_TRACE(std::to_string(n) + ", row " + std::to_string(row));
+        const auto of = [&](const auto& every, std::int64_t length) {
+          return Positions(every.begin() + row * length, every.begin() + (row + 1) * length);
+        };
+        const Positions order =
+            order_of(Floats(values.begin() + row * n, values.begin() + (row + 1) * n), descending);
+        EXPECT_EQ(of(all, n), order);
+        EXPECT_EQ(of(across, n), order);
+        EXPECT_EQ(of(halves, n), order);
+        EXPECT_EQ(of(first, k), Positions(order.begin(), order.begin() + k));
+      }
+    }
+  }
+}
+
+TEST(SortPlans, ShortRowsOfWholeNumbers) {
+  std::mt19937 random(6);
+  std::vector<std::int32_t> values(50 * 21);
+  for (std::int32_t& x : values) x = static_cast<std::int32_t>(random()) >> (random() % 30);
+  const LazyTensor x = LazyTensor::from_vector(values, Shape{50, 21}, Device::cpu());
+  const auto sorted = sort(x, 1).to_vector<std::int32_t>();
+  for (std::size_t row = 0; row < 50; ++row) {
+    std::sort(values.begin() + 21 * row, values.begin() + 21 * (row + 1));
+    EXPECT_TRUE(
+        std::equal(sorted.begin() + 21 * row, sorted.begin() + 21 * (row + 1), values.begin() + 21 * row));
+  }
+}
+
 TEST(SortPlans, WideKeysOfEveryMagnitude) {
   std::mt19937_64 random(5);
   std::vector<double> values;
@@ -87,6 +128,10 @@ TEST(SortPlans, WideKeysOfEveryMagnitude) {
     return x;
   };
   EXPECT_EQ(sort(LazyTensor::from_vector(values, shape, Device::cpu())).to_vector<double>(), sorted(values));
+  const auto ascending = sorted(values);
+  EXPECT_EQ(
+      topk(LazyTensor::from_vector(values, shape, Device::cpu()), 200, 0, false).values.to_vector<double>(),
+      std::vector<double>(ascending.begin(), ascending.begin() + 200));
   EXPECT_EQ(sort(LazyTensor::from_vector(whole, shape, Device::cpu())).to_vector<std::int64_t>(),
             sorted(whole));
 }

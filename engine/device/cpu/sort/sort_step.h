@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
+#include "engine/device/cpu/sort/short_rows.h"
 #include "engine/device/cpu/tiles/tile_layout.h"
 #include "engine/plan/plan.h"
 
@@ -14,12 +16,16 @@ class PreparedSort {
   void run(const RunContext& context) const;
 
  private:
-  template <class T>
-  void run_typed(const RunContext& context) const;
+  /// The rows in the memory of a run.
+  SortedRows bound(const RunContext& context) const;
+  /// One row after the other on each thread.
+  template <class Key>
+  void run_rows(const SortedRows& rows) const;
 
   SortStep sort_;
   std::int64_t rows_ = 0, length_ = 0, count_ = 0;
   Operand in_, out_;
+  std::vector<Exchange> network_;  // of short rows, else empty
 };
 
 }  // namespace caldera::cpu
