@@ -7,8 +7,6 @@
 #include "ops/core/arithmetic.h"
 #include "ops/core/comparison.h"
 #include "ops/core/creation.h"
-#include "ops/core/gather_scatter.h"
-#include "ops/core/node_builder.h"
 #include "ops/core/selection.h"
 #include "ops/core/slicing.h"
 #include "ops/core/views.h"
@@ -67,47 +65,6 @@ struct Reduction {
   }
 };
 
-struct Flat {
-  Shape x, windows;  // (channels of all examples, elements)
-
-  Flat(const Shape& of_x, const Shape& of_windows, std::size_t spatial) {
-    std::int64_t lead = 1;
-    for (int i = 0; i + static_cast<int>(spatial) < of_x.rank(); ++i) lead *= of_x[i];
-    x = Shape{lead, lead == 0 ? 0 : of_x.numel() / lead};
-    windows = Shape{lead, lead == 0 ? 0 : of_windows.numel() / lead};
-  }
-};
-
-LazyTensor flat_places(const LazyTensor& x, const Spatial& kernel, const Flat& flat) {
-  return reshape(Reduction(x, kernel).places(stop_gradient(x)), flat.windows);
-}
-Spatial kernel_of(const Node& node) {
-  const auto& values = node.attributes().values();
-  return Spatial(values.begin(), values.end());
-}
-
-void maxima_vjp(VjpContext& c) {
-  const LazyTensor& x = c.inputs[1];
-  const Spatial kernel = kernel_of(c.output.node());
-  const Flat flat(x.shape(), c.output.shape(), kernel.size());
-  const LazyTensor base = zeros(flat.x, x.dtype(), x.device());
-  c.grads[1] = reshape(ops::scattered(Scatter::add, base, flat_places(x, kernel, flat),
-                                      reshape(c.cotangent, flat.windows), 1, ops::Indices::distinct),
-                       x.shape());
-}
-void maxima_jvp(JvpContext& c) {
-  const LazyTensor& x = c.inputs[1];
-  const Spatial kernel = kernel_of(c.output.node());
-  const Flat flat(x.shape(), c.output.shape(), kernel.size());
-  c.tangent = reshape(
-      ops::gathered(reshape(c.tangents[1], flat.x), flat_places(x, kernel, flat), 1, ops::Indices::distinct),
-      c.output.shape());
-}
-
-/// Stands for its first input, the values; the second is what they are the largest elements of.
-const OpDef kMaxima{
-    .name = "adjoining_maxima", .kind = OpClass::identity, .vjp = maxima_vjp, .jvp = maxima_jvp};
-
 }  // namespace
 
 bool are_adjoining(const LazyTensor& x, const Windows& windows) {
@@ -122,9 +79,7 @@ bool are_adjoining(const LazyTensor& x, const Windows& windows) {
 
 LargestOfWindows adjoining_maxima(const LazyTensor& x, const Windows& windows, bool places) {
   const Reduction reduction(x, windows.kernel);
-  const LazyTensor known = stop_gradient(x), values = reduction.maxima(known).back();
-  return {ops::make(kMaxima, values.shape(), values.dtype(), {values, x}, windows.kernel),
-          places ? reduction.places(known) : LazyTensor()};
+  return {reduction.maxima(x).back(), places ? reduction.places(x) : LazyTensor(), {}};
 }
 
 }  // namespace caldera::windows

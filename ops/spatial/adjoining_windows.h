@@ -10,10 +10,9 @@ namespace caldera::windows {
 bool are_adjoining(const LazyTensor& x, const Windows& windows);
 
 /// Returns the largest element of each window, NaN if one is, and with `places` where in its channel it is
-/// (int32, undefined otherwise); of ties the first in row-major order, which has the gradient.
+/// (int32, undefined otherwise); of ties the first in row-major order. Not to be differentiated.
 ///
-/// One reduction for each spatial axis, the outermost first: that one combines whole rows. The gradient finds
-/// the places, as many as there are windows, and writes no more than these.
+/// One reduction for each spatial axis, the outermost first: that one combines whole rows.
 LargestOfWindows adjoining_maxima(const LazyTensor& x, const Windows& windows, bool places);
 
 }  // namespace caldera::windows

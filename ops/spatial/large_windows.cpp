@@ -124,7 +124,7 @@ LargestOfWindows large_maxima(const LazyTensor& padded, const LazyTensor& is_ele
                      return Candidates{part(x.values), part(x.are_elements), part(x.places)};
                    });
   }
-  return {best.values, best.places};
+  return {best.values, best.places, best.are_elements};
 }
 
 }  // namespace caldera::windows

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "ops/core/arithmetic.h"
@@ -13,6 +14,7 @@
 #include "ops/core/comparison.h"
 #include "ops/core/creation.h"
 #include "ops/core/gather_scatter.h"
+#include "ops/core/node_builder.h"
 #include "ops/core/selection.h"
 #include "ops/core/views.h"
 #include "ops/elementwise/power.h"
@@ -58,6 +60,25 @@ struct Pool {
   }
   bool reaches_beyond() const {
     return std::ranges::any_of(beyond, [](auto v) { return v > 0; });
+  }
+  /// As `attributes` has it.
+  Pool(int axes, std::span<const std::int64_t> values) : n(axes) {
+    for (Spatial* of : {&kernel, &stride, &padding, &dilation, &beyond}) {
+      of->assign(values.begin(), values.begin() + n);
+      values = values.subspan(static_cast<std::size_t>(n));
+    }
+  }
+  std::vector<std::int64_t> attributes() const {
+    std::vector<std::int64_t> all;
+    for (const Spatial* of : {&kernel, &stride, &padding, &dilation, &beyond})
+      all.insert(all.end(), of->begin(), of->end());
+    return all;
+  }
+  /// Whether no element is in two windows.
+  bool are_apart() const {
+    for (std::size_t i = 0; i < kernel.size(); ++i)
+      if (stride[i] <= dilation[i] * (kernel[i] - 1)) return false;
+    return true;
   }
   /// x between what the windows see around it.
   LazyTensor surrounded(const LazyTensor& x, FillValue value) const {
@@ -122,20 +143,21 @@ struct Pool {
 
 namespace {
 
+using windows::LargestOfWindows;
+
+constexpr std::int64_t kMostPlaces = std::numeric_limits<std::int32_t>::max();
+
 /// Largest elements, and with `indices` where they are, undefined otherwise.
-IndexedMaxResult largest_of_windows(const char* op, const LazyTensor& x, const Spatial& kernel,
-                                    const PoolOptions& options, bool indices) {
-  const Pool pool(op, x, kernel, options);
+LargestOfWindows largest_of_windows(const char* op, const LazyTensor& x, const Pool& pool, bool indices) {
   const LazyTensor wide = pool.surrounded(x, -std::numeric_limits<double>::infinity());
   const LazyTensor places = indices ? pool.places(op, x) : LazyTensor();
   const Windows windows(op, wide, pool.kernel, pool.stride, pool.dilation);
-  if (wide.shape() == x.shape() && windows::are_adjoining(x, windows)) {
-    const auto [values, at] = windows::adjoining_maxima(x, windows, indices);
-    return {values, at};
-  }
+  if (wide.shape() == x.shape() && windows::are_adjoining(x, windows))
+    return windows::adjoining_maxima(x, windows, indices);
   if (windows::are_large(windows)) {
-    const auto [values, at] = windows::large_maxima(wide, pool.are_elements(x, wide), places, windows);
-    return {values, indices ? broadcast_to(at, values.shape()) : LazyTensor()};
+    const LargestOfWindows all = windows::large_maxima(wide, pool.are_elements(x, wide), places, windows);
+    return {all.values, indices ? broadcast_to(all.places, all.values.shape()) : LazyTensor(),
+            all.are_elements};
   }
   LazyTensor best, at, found;  // whether the best is an element of x, undefined where it always is
   std::vector<LazyTensor> parts;
@@ -159,18 +181,88 @@ IndexedMaxResult largest_of_windows(const char* op, const LazyTensor& x, const S
     best = where(replaces, part, best);
     if (indices) at = where(replaces, part_at, at);
   });
-  return {best, indices ? broadcast_to(at, best.shape()) : LazyTensor()};
+  return {best, indices ? broadcast_to(at, best.shape()) : LazyTensor(), found};
+}
+
+/// Where the elements of x are that maxima have come from, by channel: as many as there are windows, so that
+/// gradients write no more than these.
+struct Origins {
+  Shape x, windows;       // (channels of all examples, elements)
+  LazyTensor places;      // -1 where a window has no element of x
+  LazyTensor are_inside;  // undefined where none is -1
+  ops::Indices kind;
+
+  /// vmap puts axes ahead of those that the pool knows.
+  Origins(const Pool& pool, const LazyTensor& of) {
+    std::int64_t lead = 1;
+    Shape shape;
+    for (int i = 0; i < of.rank(); ++i) {
+      if (i < of.rank() - pool.n)
+        lead *= of.shape(i);
+      else
+        shape.push_back(of.shape(i));
+    }
+    shape.insert(0, lead);
+    shape.insert(0, 1);
+    const LazyTensor known = stop_gradient(of);
+    const LargestOfWindows found = largest_of_windows(
+        "max_pool", of.rank() == pool.n + kLead ? known : reshape(known, shape), pool, true);
+    const LazyTensor at =
+        found.are_elements.defined() ? where(found.are_elements, found.places, -1) : found.places;
+    x = Shape{lead, lead == 0 ? 0 : of.numel() / lead};
+    windows = Shape{lead, lead == 0 ? 0 : at.numel() / lead};
+    places = reshape(at, windows);
+    if (found.are_elements.defined()) are_inside = places >= 0;
+    kind = pool.are_apart() ? ops::Indices::distinct : ops::Indices::aligned;
+  }
+};
+
+Pool pool_of(const Node& node) {
+  const auto& values = node.attributes().values();
+  return {static_cast<int>(values.size() / 5), values};
+}
+
+void maxima_vjp(VjpContext& c) {
+  const LazyTensor& x = c.inputs[1];
+  const Origins origins(pool_of(c.output.node()), x);
+  const LazyTensor base = zeros(origins.x, x.dtype(), x.device());
+  c.grads[1] = reshape(ops::scattered(Scatter::add, base, origins.places,
+                                      reshape(c.cotangent, origins.windows), 1, origins.kind),
+                       x.shape());
+}
+void maxima_jvp(JvpContext& c) {
+  const Origins origins(pool_of(c.output.node()), c.inputs[1]);
+  LazyTensor tangent = ops::gathered(reshape(c.tangents[1], origins.x), origins.places, 1, origins.kind);
+  if (origins.are_inside.defined()) tangent = where(origins.are_inside, tangent, 0);
+  c.tangent = reshape(tangent, c.output.shape());
+}
+
+/// Stands for its first input, the values; the second is what they are the largest elements of.
+const OpDef kMaxima{.name = "window_maxima", .kind = OpClass::identity, .vjp = maxima_vjp, .jvp = maxima_jvp};
+
+IndexedMaxResult max_pool_of(const char* op, const LazyTensor& x, const Spatial& kernel,
+                             const PoolOptions& options, bool indices) {
+  const Pool pool(op, x, kernel, options);
+  std::int64_t elements = 1;
+  for (int i = 0; i < pool.n; ++i)
+    if (__builtin_mul_overflow(elements, x.shape(i + kLead), &elements)) elements = kMostPlaces + 1;
+  const bool has_places = elements <= kMostPlaces;
+  const LargestOfWindows found = largest_of_windows(op, has_places ? stop_gradient(x) : x, pool, indices);
+  if (!has_places) return {found.values, found.places};
+  return {
+      ops::make(kMaxima, found.values.shape(), found.values.dtype(), {found.values, x}, pool.attributes()),
+      found.places};
 }
 
 }  // namespace
 
 LazyTensor max_pool(const LazyTensor& x, const Spatial& kernel, const PoolOptions& options) {
-  return largest_of_windows("max_pool", x, kernel, options, false).values;
+  return max_pool_of("max_pool", x, kernel, options, false).values;
 }
 
 IndexedMaxResult max_pool_with_indices(const LazyTensor& x, const Spatial& kernel,
                                        const PoolOptions& options) {
-  return largest_of_windows("max_pool_with_indices", x, kernel, options, true);
+  return max_pool_of("max_pool_with_indices", x, kernel, options, true);
 }
 
 LazyTensor max_unpool(const LazyTensor& x, const LazyTensor& indices, const Spatial& kernel,

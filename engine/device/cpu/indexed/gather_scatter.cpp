@@ -174,12 +174,20 @@ void PreparedIndexed::run_line(const Row& row, const Line<typename Row::Element>
     const auto single = [&](std::int64_t from_step, std::int64_t index_step, std::int64_t to_step) {
       const std::int64_t from_stride = Row::kScatters ? 0 : axis_stride_,
                          to_stride = Row::kScatters ? axis_stride_ : 0;
-      for (std::int64_t p = 0; p < line.points; ++p) {
-        const auto index = static_cast<std::int64_t>(indices[p * index_step]);
-        if (static_cast<std::uint64_t>(index) >= extent) [[unlikely]]
-          row.outside(to + p * to_step, 1);
-        else
-          row.one(to[p * to_step + index * to_stride], from[p * from_step + index * from_stride]);
+      auto* t = to;
+      const auto* f = from;
+      const Index* places = indices;
+      for (std::int64_t r = 0; r < line.repeats; ++r) {
+        for (std::int64_t p = 0; p < line.points; ++p) {
+          const auto index = static_cast<std::int64_t>(places[p * index_step]);
+          if (static_cast<std::uint64_t>(index) >= extent) [[unlikely]]
+            row.outside(t + p * to_step, 1);
+          else
+            row.one(t[p * to_step + index * to_stride], f[p * from_step + index * from_stride]);
+        }
+        f += line.repeat_steps[0];
+        places += line.repeat_steps[1];
+        t += line.repeat_steps[2];
       }
     };
     // Steps that are known make the loop short.
@@ -231,7 +239,17 @@ void PreparedIndexed::run_part(const RunContext& context, const Row& row, std::i
   // Where every dimension is free, the innermost one is the line, or what of it belongs to the part.
   const bool is_free_line = free_dims_ > 0 && lines == free_dims_ && free_dims_ == dims_.size();
 
-  for (std::int64_t outer = outer_begin; outer < outer_end; outer += is_free_line ? line.points : 1) {
+  // Lines of the innermost free dimension, which has one each, are gone through without a look at the others.
+  const bool repeats = row_ == 1 && free_dims_ > 0 && count == 1 && !is_free_line;
+  if (repeats)
+    for (int o = 0; o < 3; ++o) line.repeat_steps[o] = strides_[o][free_dims_ - 1];
+
+  for (std::int64_t outer = outer_begin; outer < outer_end;
+       outer += is_free_line ? line.points : line.repeats) {
+    if (repeats) {
+      const std::int64_t extent = dims_[free_dims_ - 1];
+      line.repeats = std::min(extent - outer % extent, outer_end - outer);
+    }
     if (is_free_line) line.points = std::min(dims_.back() - outer % dims_.back(), outer_end - outer);
     std::int64_t(&element)[3] = line.element;
     element[0] = element[2] = 0;

@@ -28,6 +28,8 @@ class PreparedIndexed {
     std::int64_t element[3] = {};  // of the first point
     std::int64_t steps[3] = {};
     std::int64_t points = 1;
+    std::int64_t repeats = 1;  // lines one after the other, of rows of one element alone
+    std::int64_t repeat_steps[3] = {};
   };
   template <class Index, class Row>
   void run_line(const Row& row, const Line<typename Row::Element>& line, std::int64_t width) const;
