@@ -18,43 +18,14 @@
 #include "engine/device/cpu/machine_code/machine_code.h"
 #include "engine/device/cpu_threads.h"
 #include "tests/support/devices.h"
-#include "tests/support/instruction_sets.h"
+#include "tests/support/machine_code.h"
 #include "tests/support/plans/plan_case.h"
 
 namespace caldera::testing {
 namespace {
 
 using cpu::MachineCodeUse;
-
-/// Chooses for a test who runs kernels.
-class Use {
- public:
-  explicit Use(MachineCodeUse use) { cpu::set_machine_code_use(use); }
-  ~Use() { cpu::set_machine_code_use(before_); }
-  Use(const Use&) = delete;
-  Use& operator=(const Use&) = delete;
-
- private:
-  MachineCodeUse before_ = cpu::machine_code_use();
-};
-
-/// Calls body(name) for each instruction set that machine code is made for, with kernels decoded again.
-template <class Body>
-void with_each_machine(const Body& body) {
-  Backend& backend = shared_backend(Device::cpu());
-  const std::uint64_t limit = backend.cache_stats(CacheKind::kernels).limit;
-  backend.set_cache_limit(CacheKind::kernels, 0);
-  with_each_instruction_set([&](const char* name) {
-    // The newest kernel stays in the cache: it must be none that the body asks for.
-    KernelBuilder b("between");
-    PlanCase between(Device::cpu());
-    between.region(b.store(b.op(ScalarOp::tan, b.load(DType::f64))).finish(), {1},
-                   {view(between.input(DType::f64, 1), {1}), view(between.output(DType::f64, 1), {1})});
-    between.run_on_device();
-    if (!cpu::machine_code_set().empty()) body(name);
-  });
-  backend.set_cache_limit(CacheKind::kernels, limit);
-}
+using Use = UseMachineCode;
 
 /// The bytes with every NaN as the same one: which of two a sum keeps is up to the compiler.
 std::vector<std::byte> with_one_nan(std::vector<std::byte> bytes, DType type) {

@@ -33,6 +33,21 @@ float identity_of(Combine combine) {
 
 bool is_ordering(Combine combine) { return combine == Combine::maximum || combine == Combine::minimum; }
 
+/// Of two lanes, of which the second is the result where one is NaN.
+Id instruction_of(Combine combine) {
+  switch (combine) {
+    case Combine::sum:
+      return Id::kIdVaddps;
+    case Combine::product:
+      return Id::kIdVmulps;
+    case Combine::maximum:
+      return Id::kIdVmaxps;
+    case Combine::minimum:
+      return Id::kIdVminps;
+  }
+  return Id::kIdVaddps;
+}
+
 int operands_of(const RoutineLine& line) { return info(line.op).arity; }
 
 }  // namespace
@@ -47,7 +62,8 @@ RowEmitter::RowEmitter(asmjit::x86::Compiler& compiler, VectorSet set, const Row
       addressed_(routine.uniform.size(), false),
       addresses_(routine.uniform.size()),
       uniforms_(routine.uniform.size()),
-      points_(routine.uniform.size()) {}
+      points_(routine.uniform.size()),
+      divisors_(routine.uniform.size()) {}
 
 Mem RowEmitter::place(std::uint16_t location, DType type, const Gp& index) const {
   // Where values of several sizes take turns, none may lie where another is still to be read.
@@ -178,6 +194,11 @@ bool RowEmitter::emit_walk(const RoutineWalk& walk) {
     for (int k = 0; k < operands_of(line); ++k)
       if (routine_.uniform[from[k]] && !uniform_of(from[k], operand_type(line, k))) return false;
   }
+  std::fill(divisors_.begin(), divisors_.end(), std::nullopt);
+  for (const RoutineLine& line : walk.code)
+    if (lanes_.is_wide && line.op == ScalarOp::div && line.operand == DType::f32 &&
+        routine_.uniform[line.b] && !divisors_[line.b])
+      divisors_[line.b] = divisor_of(lanes_, uniform_of(line.b, DType::f32)->lanes);
   for (const RoutineWalk::Reduction& reduction : walk.reductions)
     if (routine_.uniform[reduction.in] && !uniform_of(reduction.in, reduction.type)) return false;
   return walk.reductions.empty() ? emit_plain_walk(walk) : emit_reducing_walk(walk);
@@ -221,6 +242,12 @@ bool RowEmitter::emit_reducing_walk(const RoutineWalk& walk) {
       cc_.vmovsd(a.wide.xmm(), cc_.newConst(asmjit::ConstPoolScope::kLocal, &identity, sizeof identity));
     }
     for (Vec& part : a.parts) part = lanes_.fresh();
+    if (!is_ordering(reduction.combine)) continue;
+    a.nan = lanes_.fresh_mask();
+    if (lanes_.is_wide)
+      cc_.kxorw(a.nan.bits, a.nan.bits, a.nan.bits);
+    else
+      cc_.vxorps(a.nan.lanes, a.nan.lanes, a.nan.lanes);
   }
   const Gp index = cc_.newInt64();
   const Gp stretch = cc_.newInt64();  // its end
@@ -281,6 +308,7 @@ bool RowEmitter::emit_reducing_walk(const RoutineWalk& walk) {
   cc_.jl(next_stretch);
 
   for (std::size_t r = 0; r < accumulators_.size(); ++r) {
+    if (is_ordering(walk.reductions[r].combine)) put_nan(accumulators_[r]);
     Vec result = accumulators_[r].wide;
     if (routine_.stores_wide) {
       if (is_ordering(walk.reductions[r].combine)) {
@@ -301,6 +329,20 @@ bool RowEmitter::emit_reducing_walk(const RoutineWalk& walk) {
   return true;
 }
 
+void RowEmitter::put_nan(const Accumulator& a) {
+  const Label none = cc_.newLabel();
+  if (lanes_.is_wide) {
+    cc_.kortestw(a.nan.bits, a.nan.bits);
+  } else {
+    const Gp lanes = cc_.newInt32();
+    cc_.vmovmskps(lanes, a.nan.lanes);
+    cc_.test(lanes, lanes);
+  }
+  cc_.jz(none);
+  cc_.vmovaps(a.wide, lanes_.splat(std::numeric_limits<float>::quiet_NaN()));
+  cc_.bind(none);
+}
+
 /// The code of a walk at one register of points. Of reductions the partial result `part` takes them up.
 bool RowEmitter::emit_point(const RoutineWalk& walk, const Gp& index, const LaneRest& rest, int part) {
   std::fill(points_.begin(), points_.end(), std::nullopt);
@@ -312,7 +354,10 @@ bool RowEmitter::emit_point(const RoutineWalk& walk, const Gp& index, const Lane
       if (!value) return false;
       values[k] = *value;
     }
-    std::optional<LaneValue> value = emit_line(lanes_, line, values[0], values[1], values[2]);
+    const bool divides = line.op == ScalarOp::div && routine_.uniform[line.b] && divisors_[line.b];
+    const std::optional<LaneValue> value =
+        divides ? LaneValue::of(quotient(lanes_, values[0].lanes, *divisors_[line.b]))
+                : emit_line(lanes_, line, values[0], values[1], values[2]);
     if (!value) return false;
     points_[line.out] = value;
   }
@@ -323,10 +368,15 @@ bool RowEmitter::emit_point(const RoutineWalk& walk, const Gp& index, const Lane
     Vec v = value->lanes;
     if (!rest.is_whole) v = lanes_.select(rest.mask, v, identity_of(reduction.combine));
     const Vec& sum = accumulators_[r].parts[part];
-    if (is_ordering(reduction.combine))
-      cc_.vmovaps(sum, combined(reduction.combine, sum, v));
+    cc_.emit(instruction_of(reduction.combine), sum, sum, v);
+    if (!is_ordering(reduction.combine)) continue;
+    // A NaN that is passed over here is put into the result: the next number does not wait for a look at it.
+    const LaneMask& nan = accumulators_[r].nan;
+    const LaneMask now = lanes_.is_nan(v);
+    if (lanes_.is_wide)
+      cc_.korw(nan.bits, nan.bits, now.bits);
     else
-      cc_.emit(reduction.combine == Combine::sum ? Id::kIdVaddps : Id::kIdVmulps, sum, sum, v);
+      cc_.vorps(nan.lanes, nan.lanes, now.lanes);
   }
   // Behind all loads: an output may be in the memory of an operand.
   for (const RoutineWalk::Store& store : walk.stores) {
@@ -338,17 +388,7 @@ bool RowEmitter::emit_point(const RoutineWalk& walk, const Gp& index, const Lane
 }
 
 RowEmitter::Vec RowEmitter::combined(Combine combine, const Vec& a, const Vec& b) const {
-  switch (combine) {
-    case Combine::sum:
-      return lanes_.add(a, b);
-    case Combine::product:
-      return lanes_.mul(a, b);
-    case Combine::maximum:
-      return lanes_.select(lanes_.is_nan(a), a, lanes_.greatest(a, b));
-    case Combine::minimum:
-      return lanes_.select(lanes_.is_nan(a), a, lanes_.least(a, b));
-  }
-  return a;
+  return lanes_.apply(instruction_of(combine), a, b);
 }
 
 /// The upper half with the lower, and so on, into the lowest lane.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/device/cpu/machine_code/lane_memory.h"
+#include "engine/device/cpu/machine_code/quotients.h"
 #include "engine/device/cpu/machine_code/row_routine.h"
 
 namespace caldera::cpu {
@@ -24,6 +25,7 @@ class RowEmitter {
   struct Accumulator {
     Vec parts[4];  // of the stretch at hand
     Vec wide;      // f64 in the lowest lane for sums and products, else f32
+    LaneMask nan;  // of those that order: where a NaN came by
   };
 
   asmjit::x86::Mem place(std::uint16_t location, DType type, const Gp& index) const;
@@ -40,6 +42,8 @@ class RowEmitter {
   bool emit_reducing_walk(const RoutineWalk& walk);
   bool emit_point(const RoutineWalk& walk, const Gp& index, const LaneRest& rest, int part);
   bool combine_stretch(const RoutineWalk& walk);
+  /// Makes a NaN of the result where one came by.
+  void put_nan(const Accumulator& a);
   Vec combined(Combine combine, const Vec& a, const Vec& b) const;
   Vec combined_lanes(Combine combine, const Vec& v) const;
 
@@ -54,6 +58,7 @@ class RowEmitter {
   std::vector<std::optional<LaneValue>> uniforms_;  // of each location, in the row at hand
   std::vector<std::optional<LaneValue>> points_;    // of each location, at the points at hand
   std::vector<Accumulator> accumulators_;           // of the walk at hand
+  std::vector<std::optional<Divisor>> divisors_;    // of uniform locations, in the walk at hand
 };
 
 }  // namespace caldera::cpu
