@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/device/cpu/tiles/strided_runs.h"
 #include "engine/device/cpu/tiles/turned_copy.h"
 #include "engine/tensor/dispatch.h"
 
@@ -72,8 +73,11 @@ void gather_typed(const Access& access, Cursor& cursor, const std::byte* base, s
     const std::int64_t run = std::min(n, cursor.run_left(access));
     if (stride == 1 && run >= kShortCopy)
       std::memcpy(to, p, static_cast<std::size_t>(run) * sizeof(T));
-    else if (stride == 0)
-      std::fill_n(to, run, *p);
+    else if (stride == 0 && run >= kShortCopy)
+      repeat_element(reinterpret_cast<const std::byte*>(p), reinterpret_cast<std::byte*>(to), run, sizeof(T));
+    else if (stride == 2 && run >= kShortCopy)
+      gather_every_other(reinterpret_cast<const std::byte*>(p), reinterpret_cast<std::byte*>(to), run,
+                         sizeof(T));
     else
       for (std::int64_t i = 0; i < run; ++i) to[i] = p[i * stride];
     to += run;
@@ -127,7 +131,10 @@ void generate(const Access& access, Cursor& cursor, T* out, std::int64_t n) {
   while (n > 0) {
     const std::int64_t run = std::min(n, cursor.run_left(access));
     const std::int64_t first = cursor.element;
-    for (std::int64_t i = 0; i < run; ++i) out[i] = static_cast<T>(first + i * stride);
+    if (run >= kShortCopy)
+      write_coordinates(dtype_of<T>(), first, stride, reinterpret_cast<std::byte*>(out), run);
+    else
+      for (std::int64_t i = 0; i < run; ++i) out[i] = static_cast<T>(first + i * stride);
     out += run;
     n -= run;
     cursor.step(access, run);
