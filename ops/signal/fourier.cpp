@@ -259,24 +259,27 @@ LazyTensor irfft2(const ComplexTensor& x, const FourierSizes& s, const Axes& axe
 
 namespace {
 
+enum class Spectrum : std::uint8_t { whole, half };
+
 /// Numbers of cycles over n d.
-LazyTensor frequencies(const char* op, std::int64_t n, double d, std::int64_t count, DType dtype,
+LazyTensor frequencies(const char* op, std::int64_t n, double d, Spectrum spectrum, DType dtype,
                        std::optional<Device> device) {
-  if (n < 1) throw ValueError(fmt::format("{}: n is {}, want 1 or more", op, n));
+  checked_length(op, n, n);
   ops::check_domain(op, ScalarDomain::floating, dtype);
-  const LazyTensor i = iota(Shape{count}, 0, DType::i32, device.value_or(default_device()));
-  const LazyTensor cycles = where(i < static_cast<int>(n - n / 2), i, i - static_cast<int>(n));
-  const bool is_half = count < n || n == 1;
-  return astype(astype(is_half ? i : cycles, DType::f32) / (static_cast<double>(n) * d), dtype);
+  const bool is_half = spectrum == Spectrum::half;
+  const Shape count{is_half ? n / 2 + 1 : n};
+  const LazyTensor i = iota(count, 0, DType::i32, device.value_or(default_device()));
+  const LazyTensor cycles = is_half ? i : where(i < static_cast<int>(n - n / 2), i, i - static_cast<int>(n));
+  return astype(astype(cycles, compute_type(dtype)) / (static_cast<double>(n) * d), dtype);
 }
 
 }  // namespace
 
 LazyTensor fftfreq(std::int64_t n, double d, DType dtype, std::optional<Device> device) {
-  return frequencies("fftfreq", n, d, n, dtype, device);
+  return frequencies("fftfreq", n, d, Spectrum::whole, dtype, device);
 }
 LazyTensor rfftfreq(std::int64_t n, double d, DType dtype, std::optional<Device> device) {
-  return frequencies("rfftfreq", n, d, n / 2 + 1, dtype, device);
+  return frequencies("rfftfreq", n, d, Spectrum::half, dtype, device);
 }
 LazyTensor fftshift(const LazyTensor& x, const Axes& axes) { return shifted("fftshift", x, axes, false); }
 ComplexTensor fftshift(const ComplexTensor& x, const Axes& axes) {

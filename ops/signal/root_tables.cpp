@@ -15,7 +15,7 @@ namespace {
 
 using Complex = std::complex<double>;
 
-constexpr std::int64_t kMostBytes = std::int64_t{16} << 20;
+constexpr std::int64_t kMostBytes = std::int64_t{64} << 20;
 
 LazyTensor leaf(const std::vector<double>& values, const Shape& shape, const LazyTensor& like) {
   if (like.dtype() == DType::f64) return host_leaf<double>(values, shape, like.device());

@@ -36,7 +36,7 @@ enum class RootTable : std::uint8_t {
 using TableNumbers = std::array<std::int64_t, 4>;
 
 /// Returns the values as a leaf of the type (f32 or f64) and on the device of `like`; `make` computes them,
-/// row-major, if no leaf of that kind and these numbers is kept. 16 MiB are kept, the last used. Thread-safe.
+/// row-major, if no leaf of that kind and these numbers is kept. 64 MiB are kept, the last used. Thread-safe.
 LazyTensor root_table(RootTable kind, const TableNumbers& numbers, const Shape& shape, const LazyTensor& like,
                       const std::function<std::vector<double>()>& make);
 

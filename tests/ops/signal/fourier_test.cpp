@@ -11,6 +11,7 @@
 
 #include "engine/autodiff/autodiff.h"
 #include "engine/caldera.h"
+#include "ops/signal/root_tables.h"
 #include "tests/support/op_setting.h"
 
 namespace caldera::testing {
@@ -234,6 +235,37 @@ TEST(ComplexTensors, HaveTheSlopesOfTheirParts) {
     EXPECT_NEAR(a[i], 4 * std::norm(x.values[i]) * x.values[i].real(), 1e-14);
     EXPECT_NEAR(b[i], 4 * std::norm(x.values[i]) * x.values[i].imag(), 1e-14);
   }
+}
+
+TEST(FourierFrequencies, AreThoseOfTheirFormulaInTheirType) {
+  for (const std::int64_t n : {1, 2, 3, 8, 11}) {
+    SCOPED_TRACE(n);
+    const double width = 0.3 * static_cast<double>(n);
+    const std::vector<double> all = fftfreq(n, 0.3, DType::f64).to_vector<double>(),
+                              half = rfftfreq(n, 0.3, DType::f64).to_vector<double>();
+    ASSERT_EQ(static_cast<std::int64_t>(all.size()), n);
+    ASSERT_EQ(static_cast<std::int64_t>(half.size()), n / 2 + 1);
+    for (std::int64_t i = 0; i < n; ++i)
+      EXPECT_DOUBLE_EQ(all[static_cast<std::size_t>(i)], static_cast<double>(2 * i < n ? i : i - n) / width);
+    for (std::int64_t i = 0; i <= n / 2; ++i)
+      EXPECT_DOUBLE_EQ(half[static_cast<std::size_t>(i)], static_cast<double>(i) / width);
+  }
+  EXPECT_THROW(fftfreq(0), ValueError);
+  EXPECT_THROW(rfftfreq(std::int64_t{1} << 31), ValueError);
+}
+
+TEST(RootTables, OfAMillionElementsAreKept) {
+  const LazyTensor like = zeros({1}, DType::f32);
+  const Shape shape{2, 1 << 20};
+  int made = 0;
+  for (const int times : {1, 2}) {
+    const LazyTensor table = ops::root_table(ops::RootTable::filter, {3, 5, 7, 11}, shape, like, [&] {
+      ++made;
+      return std::vector<double>(static_cast<std::size_t>(shape.numel()), 0.5);
+    });
+    EXPECT_EQ(table.shape(), shape) << times;
+  }
+  EXPECT_EQ(made, 1);
 }
 
 }  // namespace
