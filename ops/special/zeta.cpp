@@ -47,9 +47,9 @@ struct Effort {
 };
 Effort effort_of(const LazyTensor& q) { return q.dtype() == DType::f64 ? Effort{12, 10} : Effort{6, 5}; }
 
-/// What follows the first terms, over (q + terms)^-s: end / (s - 1) + 1/2 + sum B_2j / (2 j)! s (s + 1) ...
-/// (s
-/// + 2 j - 2) / end^(2 j - 1). Operands that are numbers or tensors.
+/// What follows the first terms, over end^(1 - s), end = q + terms: 1 / (s - 1) and, over end, 1/2 + sum B_2j
+/// / (2 j)! s (s + 1) ... (s + 2 j - 2) / end^(2 j - 1). It is finite where end is not. Operands that are
+/// numbers or tensors.
 template <class S>
 LazyTensor rest_of_sum(const S& s, const LazyTensor& end, int derivatives) {
   const LazyTensor inverse = 1 / end, squared = inverse * inverse;
@@ -59,7 +59,7 @@ LazyTensor rest_of_sum(const S& s, const LazyTensor& end, int derivatives) {
     factor = factor * squared * ((s + (2.0 * j - 1)) * (s + 2.0 * j));
     sum = sum + kBernoulli.at(static_cast<std::size_t>(j)) * factor;
   }
-  return end / (s - 1.0) + (0.5 + sum);
+  return 1 / (s - 1.0) + inverse * (0.5 + sum);
 }
 
 /// For q > 0 and s > 1.
@@ -72,7 +72,7 @@ LazyTensor zeta_inside(const LazyTensor& s, const LazyTensor& q) {
   const LazyTensor has_rest = s < kLarge;
   const LazyTensor power = where(has_rest, s, full_like(s, kLarge));
   const LazyTensor end = q + effort.terms;
-  const LazyTensor rest = pow(end, -power) * rest_of_sum(power, end, effort.derivatives);
+  const LazyTensor rest = pow(end, 1 - power) * rest_of_sum(power, end, effort.derivatives);
   return sum + where(has_rest, rest, zeros_like(rest));
 }
 
@@ -85,17 +85,18 @@ LazyTensor to_the(const LazyTensor& x, int n) {
   }
 }
 
-/// n! zeta(n + 1, x) for x > 0: every term is scaled by a power of 2, so that neither n! nor powers of x
-/// leave the range where the result does not.
+/// n! zeta(n + 1, x) for x > 0: every term is scaled by the root of n!, in f32, so that neither n! nor powers
+/// of x leave the range where the result does not.
 LazyTensor scaled_zeta(int n, const LazyTensor& x) {
   const int s = n + 1;
   const double factorial = std::tgamma(n + 1.0);
-  const double scale = std::exp2(std::round(std::log2(factorial) / s));
+  const double scale = static_cast<float>(std::pow(factorial, 1.0 / s));
   const Effort effort = effort_of(x);
   const auto term = [&](const LazyTensor& at) { return to_the(scale / at, s); };
   // The smallest first.
   const LazyTensor end = x + effort.terms;
-  LazyTensor sum = term(end) * rest_of_sum(static_cast<double>(s), end, effort.derivatives);
+  LazyTensor sum =
+      to_the(scale / end, n) * (scale * rest_of_sum(static_cast<double>(s), end, effort.derivatives));
   for (int k = effort.terms - 1; k > 0; --k) sum = sum + term(x + k);
   return (factorial / std::pow(scale, s)) * (sum + term(x));
 }

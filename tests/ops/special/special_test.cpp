@@ -160,6 +160,13 @@ TEST_P(SpecialFunctions, AtPolesZerosAndInfinity) {
   expect(slopes, {0, 0, 0, 0});
   expect(polygamma(1, row({0, -1, -2, kInvalid})), {kFar, kFar, kFar, kInvalid});
   expect(polygamma(2, row({0, -1, -7, kInvalid})), {-kFar, -kFar, -kFar, kInvalid});
+  // Far out, where powers vanish ahead of what is left: 1 / x, -1 / x^2, 2 / x^3; and next to 0, 6 / x^4.
+  expect(polygamma(1, row({kFar, 6e26})), {0, 1 / 6e26});
+  expect(polygamma(2, row({kFar, 1e18})), {0, -1e-36});
+  expect(polygamma(3, row({kFar, 4e11, 3.7e-10})), {0, 2 / 6.4e34, 6 / std::pow(3.7e-10, 4)});
+  expect(zeta(row({1.5, 2, 4, 300}), row({kFar, kFar, 1e12, kFar})), {0, 0, 1e-36 / 3, 0});
+  const LazyTensor endless = row({kFar});
+  expect(grad(sum(polygamma(1, endless)), endless), {0});
   expect(multigammaln(row({1, 0.5, kInvalid}), 2), {std::log(M_PI), kInvalid, kInvalid});
   expect(lgamma(row({1, 2, 0, -3})), {0, 0, kFar, kFar});
 }
