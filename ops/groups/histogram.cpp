@@ -46,18 +46,17 @@ struct Bins {
   std::int64_t count;
   LazyTensor low, high;  // rank 0
 
-  /// Where both ends are equal they go `margin` to either side.
-  Bins(const char* op, const LazyTensor& x, std::int64_t bins, double from, double to, double margin)
+  /// Without a range from the least to the largest element. Where both ends are equal they go `margin` to
+  /// either side.
+  Bins(const char* op, const LazyTensor& x, std::int64_t bins,
+       const std::optional<std::pair<double, double>>& range, double margin)
       : count(bins) {
+    const auto [from, to] = range.value_or(std::pair(0.0, 0.0));
     if (!std::isfinite(from) || !std::isfinite(to) || from > to)
       throw ValueError(fmt::format("{}: a range from {} to {}", op, from, to));
-    const auto at = [&](double value) { return full(Shape{}, value, x.dtype(), x.device()); };
-    low = at(from);
-    high = at(to);
-    if (from == to && x.numel() > 0) {
-      low = min(x);
-      high = max(x);
-    }
+    const bool is_found = !range && x.numel() > 0;
+    low = is_found ? min(x) : full(Shape{}, from, x.dtype(), x.device());
+    high = is_found ? max(x) : full(Shape{}, to, x.dtype(), x.device());
     const LazyTensor single = equal(low, high);
     low = where(single, low - margin, low);
     high = where(single, high + margin, high);
@@ -67,6 +66,13 @@ struct Bins {
     const LazyTensor inside = logical_and(x >= low, x <= high);
     const LazyTensor at = floor((where(inside, x, low) - low) * static_cast<double>(count) / (high - low));
     return where(inside, minimum(astype(at, DType::i32), static_cast<int>(count - 1)), -1);
+  }
+  /// of(), and where rounding puts an element next to the bin that edges() says, that one.
+  LazyTensor between(const LazyTensor& x, const LazyTensor& ends) const {
+    const LazyTensor at = of(x), own = maximum(at, 0), next = own + 1;
+    const LazyTensor below = x < take(ends, own),
+                     above = logical_and(next < static_cast<int>(count), x >= take(ends, next));
+    return where(at < 0, at, where(below, own - 1, where(above, next, own)));
   }
   /// count + 1 of them, the last as given.
   LazyTensor edges() const {
@@ -124,7 +130,9 @@ LazyTensor histc(const LazyTensor& x, std::int64_t bins, double low, double high
   ops::check_domain("histc", ScalarDomain::floating, x.dtype());
   check_bins("histc", bins);
   const LazyTensor flat = as_vector(x);
-  const Bins intervals("histc", flat, bins, low, high, 1);
+  std::optional<std::pair<double, double>> range;
+  if (low != high || !std::isfinite(low)) range = {low, high};
+  const Bins intervals("histc", flat, bins, range, 1);
   return astype(totals(intervals.of(flat), ones_like(flat), bins), x.dtype());
 }
 
@@ -133,10 +141,10 @@ HistogramResult histogram(const LazyTensor& x, std::int64_t bins, const Histogra
   ops::check_domain(op, ScalarDomain::floating, x.dtype());
   check_bins(op, bins);
   const LazyTensor flat = as_vector(x);
-  const auto [low, high] = options.range.value_or(std::pair(0.0, 0.0));
-  const Bins intervals(op, flat, bins, low, high, 0.5);
+  const Bins intervals(op, flat, bins, options.range, 0.5);
+  const LazyTensor edges = intervals.edges();
   const LazyTensor counts = astype(counted(op, x, options.weight, x.dtype()), flat.dtype());
-  return finished(totals(intervals.of(flat), counts, bins), intervals.edges(), options.density, x.dtype());
+  return finished(totals(intervals.between(flat, edges), counts, bins), edges, options.density, x.dtype());
 }
 
 HistogramResult histogram(const LazyTensor& x, const LazyTensor& bin_edges, const HistogramOptions& options) {

@@ -170,5 +170,61 @@ TEST(Rrelu, DrawsSlopesBetweenItsBounds) {
   EXPECT_EQ(max(rrelu(-x, 0.25, 0.75, 9)).item<double>(), 1);
 }
 
+TEST(Repeat, CountsBeyondThirtyTwoBitsAreNotWrapped) {
+  const LazyTensor x = LazyTensor::from_vector<float>({1, 2, 3}, {3});
+  const auto counts = [](const std::vector<std::int64_t>& values) {
+    return LazyTensor::from_vector(values, Shape{3});
+  };
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  for (const std::vector<std::int64_t>& large :
+       {std::vector<std::int64_t>{kMost, kMost, 4}, {(std::int64_t{1} << 32) + 1, 1, 1}, {1, kMost + 1, 1}})
+    EXPECT_THROW(repeat(x, counts(large)), ValueError);
+  EXPECT_THROW(repeat(x, astype(counts({1, 4294967295, 1}), DType::u32)), ValueError);
+  EXPECT_THROW(repeat(x, counts({1, 1, 1}), 0, -1), ValueError);
+  // A total cuts them.
+  EXPECT_EQ(repeat(x, counts({1, std::int64_t{1} << 40, 1}), 0, 4).to_vector<float>(),
+            (std::vector<float>{1, 2, 2, 2}));
+  EXPECT_EQ(repeat(x, counts({-(std::int64_t{1} << 40), 2, 1}), 0, 3).to_vector<float>(),
+            (std::vector<float>{2, 2, 3}));
+  EXPECT_EQ(repeat(x, astype(counts({3000000000, 1, 1}), DType::u32), 0, 2).to_vector<float>(),
+            (std::vector<float>{1, 1}));
+}
+
+TEST(Histogram, CountsElementsInTheBinsOfItsEdges) {
+  // Edges themselves and the numbers next to them, each in one bin by comparison.
+  for (const std::int64_t bins : {3, 7, 49, 100}) {
+    for (const auto& range : {std::pair(0.0, 1.0), std::pair(-1.0, 2.0), std::pair(0.1, 0.3)}) {
+      SCOPED_TRACE(bins);
+      const std::vector<float> edges =
+          histogram(zeros({1}), bins, {.range = range}).bin_edges.to_vector<float>();
+      std::vector<float> x;
+      for (const float edge : edges) {
+        x.push_back(edge);
+        x.push_back(std::nextafter(edge, 9.0F));
+        x.push_back(std::nextafter(edge, -9.0F));
+      }
+      std::vector<float> expected(static_cast<std::size_t>(bins), 0);
+      for (const float value : x) {
+        if (value < edges.front() || value > edges.back()) continue;
+        std::size_t bin = 0;
+        while (bin + 1 < expected.size() && value >= edges[bin + 1]) ++bin;
+        ++expected[bin];
+      }
+      const LazyTensor given = LazyTensor::from_vector(x, Shape{static_cast<std::int64_t>(x.size())});
+      EXPECT_EQ(histogram(given, bins, {.range = range}).hist.to_vector<float>(), expected);
+    }
+  }
+}
+
+TEST(Histogram, OfARangeOfOnePointIsAroundIt) {
+  const LazyTensor x = LazyTensor::from_vector<double>({0, 2.75, 3.25, 9}, {4});
+  const HistogramResult found = histogram(x, 2, {.range = std::pair(3.0, 3.0)});
+  EXPECT_EQ(found.hist.to_vector<double>(), (std::vector<double>{1, 1}));
+  EXPECT_EQ(found.bin_edges.to_vector<double>(), (std::vector<double>{2.5, 3, 3.5}));
+  EXPECT_EQ(histc(x, 2, 3, 3).to_vector<double>(), (std::vector<double>{3, 1}));  // of all, as in PyTorch
+  const double far = std::numeric_limits<double>::infinity();
+  EXPECT_THROW(histc(x, 2, far, far), ValueError);
+}
+
 }  // namespace
 }  // namespace caldera::testing
