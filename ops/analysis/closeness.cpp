@@ -18,6 +18,14 @@
 namespace caldera {
 namespace {
 
+/// |a - b|, which is exact before it is rounded to the type.
+LazyTensor distance_of_integers(const LazyTensor& a, const LazyTensor& b, DType type) {
+  const LazyTensor wide_a = astype(a, DType::i64), wide_b = astype(b, DType::i64);
+  const LazyTensor wrapped = maximum(wide_a, wide_b) - minimum(wide_a, wide_b);
+  const LazyTensor real = astype(wrapped, type);
+  return where(wrapped < 0, real + 0x1p64, real);
+}
+
 LazyTensor are_close(const char* op, const LazyTensor& a, const LazyTensor& b, double rtol, double atol,
                      bool equal_nan) {
   if (!(rtol >= 0) || !(atol >= 0))
@@ -26,9 +34,8 @@ LazyTensor are_close(const char* op, const LazyTensor& a, const LazyTensor& b, d
     const LazyTensor x = stop_gradient(given), y = stop_gradient(other);
     const LazyTensor same = x == y;
     const DType type = compute_type(ops::real_type(x.dtype()));
-    // The larger less the smaller is right of unsigned integers too.
-    const LazyTensor off = is_floating(x.dtype()) ? abs(astype(x, type) - astype(y, type))
-                                                  : abs(astype(maximum(x, y) - minimum(x, y), type));
+    const LazyTensor off =
+        is_floating(x.dtype()) ? abs(astype(x, type) - astype(y, type)) : distance_of_integers(x, y, type);
     const LazyTensor within = logical_and(isfinite(off), off <= atol + rtol * abs(astype(y, type)));
     const LazyTensor close = logical_or(same, within);
     return equal_nan && is_floating(x.dtype()) ? logical_or(close, logical_and(isnan(x), isnan(y))) : close;
@@ -55,7 +62,8 @@ LazyTensor isin(const LazyTensor& x, const LazyTensor& values, bool invert) {
   constexpr std::int64_t kCompared = 32;
   LazyTensor found;
   if (flat.numel() <= kCompared || type == DType::boolean) {
-    found = any(equal(expand_dims(wanted, -1), flat), -1);
+    const LazyTensor rows = reshape(wanted, Shape{wanted.numel(), 1});
+    found = reshape(any(equal(rows, flat), -1), wanted.shape());
   } else {
     const LazyTensor ordered = sort(flat);
     const LazyTensor at = minimum(searchsorted(ordered, wanted), ordered.numel() - 1);

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -30,21 +31,56 @@ void check_order(const char* op, double p) {
 }
 
 // Distances of all pairs (..., P, R) of the vectors a (..., P, M) and b (..., R, M), whose leading axes are
-// the same. Input 0 is the value; 1 and 2 are a and b. Derivatives need no tensor (..., P, R, M).
+// the same. Input 0 is the value; 1 and 2 are a and b. Derivatives need no tensor (..., P, R, M) in memory.
 
-/// Euclidean: the slope in a is (a - b) / distance, which two products with matrices add up; 0 at 0.
+/// Longer vectors' derivatives are products with matrices.
+constexpr std::int64_t kSubtracted = 4;
+
+/// The sum over j of slopes (..., P, M, R) times factors (i, j).
+LazyTensor weighted(const LazyTensor& slopes, const LazyTensor& factors) {
+  return sum(slopes * expand_dims(factors, -2), -1);
+}
+/// All a_i - b_j, (..., P, M, R): sums over the second vectors are of rows.
+LazyTensor offsets_in_rows(const LazyTensor& a, const LazyTensor& b) {
+  return expand_dims(a, -1) - expand_dims(transpose(b), -3);
+}
+/// All a_i - b_j, (..., P, R, M).
+LazyTensor offsets(const LazyTensor& a, const LazyTensor& b) {
+  return expand_dims(a, -2) - expand_dims(b, -3);
+}
+/// What comes to the distances from the tangents of both, by slopes (..., P, R, M).
+LazyTensor along_tangents(const JvpContext& c, const LazyTensor& slopes) {
+  const auto tangent = [&](std::size_t i) {
+    return c.tangents[i].defined() ? c.tangents[i] : zeros_like(c.inputs[i]);
+  };
+  return sum(slopes * offsets(tangent(1), tangent(2)), -1);
+}
+/// A gradient of the shape of what it is of, which vmap may have left without the mapped axis.
+LazyTensor fitted(LazyTensor gradient, const LazyTensor& x) {
+  while (gradient.rank() > x.rank()) gradient = sum(gradient, 0);
+  return gradient;
+}
+
+/// Both without the mean of b: a common offset does not count, and would leave its own rounding where
+/// products with matrices are subtracted.
+struct Centred {
+  LazyTensor a, b;
+};
+Centred centred(const LazyTensor& a, const LazyTensor& b) {
+  const auto count = static_cast<double>(std::max<std::int64_t>(b.shape(-2), 1));
+  const LazyTensor centre = stop_gradient(sum(b, -2, true) / count);
+  return {a - centre, b - centre};
+}
+/// Euclidean: the slope in a is (a - b) / distance, and 0 at 0.
 LazyTensor euclidean_factors(const LazyTensor& cotangent, const LazyTensor& distance) {
   const LazyTensor zero = equal(distance, 0.0);
   return where(zero, zeros_like(distance), cotangent / where(zero, ones_like(distance), distance));
 }
 /// sum over j of factors (i, j) times (a_i - b_j).
 LazyTensor weighted_offsets(const LazyTensor& factors, const LazyTensor& a, const LazyTensor& b) {
-  return sum(factors, -1, true) * a - matmul(factors, b);
-}
-/// A gradient of the shape of what it is of, which vmap may have left without the mapped axis.
-LazyTensor fitted(LazyTensor gradient, const LazyTensor& x) {
-  while (gradient.rank() > x.rank()) gradient = sum(gradient, 0);
-  return gradient;
+  if (a.shape(-1) <= kSubtracted) return weighted(offsets_in_rows(a, b), factors);
+  const auto [near_a, near_b] = centred(a, b);
+  return sum(factors, -1, true) * near_a - matmul(factors, near_b);
 }
 void euclidean_vjp(VjpContext& c) {
   const LazyTensor &a = c.inputs[1], &b = c.inputs[2];
@@ -53,7 +89,11 @@ void euclidean_vjp(VjpContext& c) {
   if (c.needed[2]) c.grads[2] = fitted(weighted_offsets(transpose(factors), b, a), b);
 }
 void euclidean_jvp(JvpContext& c) {
-  const LazyTensor &a = c.inputs[1], &b = c.inputs[2];
+  if (c.inputs[1].shape(-1) <= kSubtracted) {
+    c.tangent = euclidean_factors(along_tangents(c, offsets(c.inputs[1], c.inputs[2])), c.output);
+    return;
+  }
+  const auto [a, b] = centred(c.inputs[1], c.inputs[2]);
   LazyTensor total;
   // Of the first vectors' tangents; the products of the second ones with them stand transposed.
   const auto along = [](const LazyTensor& x, const LazyTensor& tangent, const LazyTensor& others) {
@@ -67,23 +107,13 @@ void euclidean_jvp(JvpContext& c) {
   c.tangent = euclidean_factors(total, c.output);
 }
 
-/// The sum of magnitudes: the slopes are signs, summed along rows of the other vectors' elements.
-LazyTensor weighted_signs(const LazyTensor& cotangent, const LazyTensor& a, const LazyTensor& b) {
-  return sum(sign(expand_dims(a, -1) - expand_dims(transpose(b), -3)) * expand_dims(cotangent, -2), -1);
-}
+/// The sum of magnitudes: the slopes are signs.
 void manhattan_vjp(VjpContext& c) {
   const LazyTensor &a = c.inputs[1], &b = c.inputs[2];
-  if (c.needed[1]) c.grads[1] = fitted(weighted_signs(c.cotangent, a, b), a);
-  if (c.needed[2]) c.grads[2] = fitted(weighted_signs(transpose(c.cotangent), b, a), b);
+  if (c.needed[1]) c.grads[1] = fitted(weighted(sign(offsets_in_rows(a, b)), c.cotangent), a);
+  if (c.needed[2]) c.grads[2] = fitted(weighted(sign(offsets_in_rows(b, a)), transpose(c.cotangent)), b);
 }
-void manhattan_jvp(JvpContext& c) {
-  const LazyTensor &a = c.inputs[1], &b = c.inputs[2];
-  const auto tangent = [&](std::size_t i) {
-    return c.tangents[i].defined() ? c.tangents[i] : zeros_like(c.inputs[i]);
-  };
-  const LazyTensor signs = sign(expand_dims(a, -2) - expand_dims(b, -3));
-  c.tangent = sum(signs * (expand_dims(tangent(1), -2) - expand_dims(tangent(2), -3)), -1);
-}
+void manhattan_jvp(JvpContext& c) { c.tangent = along_tangents(c, sign(offsets(c.inputs[1], c.inputs[2]))); }
 
 constexpr OpDef distance_op(std::string_view name, VjpRule vjp, JvpRule jvp) {
   return {.name = name, .kind = OpClass::identity, .vjp = vjp, .jvp = jvp};
@@ -93,7 +123,7 @@ const OpDef kManhattan = distance_op("manhattan_distances", manhattan_vjp, manha
 
 /// The distances of all pairs, in the type of a and b.
 LazyTensor pairwise(const LazyTensor& a, const LazyTensor& b, double p) {
-  const LazyTensor off = expand_dims(a, -2) - expand_dims(b, -3);
+  const LazyTensor off = offsets(a, b);
   if (off.shape(-1) == 0)
     return zeros(Shape(off.shape().span().first(static_cast<std::size_t>(off.rank() - 1))), off.dtype(),
                  off.device());
@@ -102,12 +132,15 @@ LazyTensor pairwise(const LazyTensor& a, const LazyTensor& b, double p) {
   return ops::make(p == 1 ? kManhattan : kEuclidean, value.shape(), value.dtype(), {value, a, b});
 }
 
+/// The shape of matrices with these leading axes.
+Shape with_rows(Shape batch, std::int64_t rows, std::int64_t columns) {
+  batch.push_back(rows);
+  batch.push_back(columns);
+  return batch;
+}
 /// x with these leading axes in front of its last two.
 LazyTensor behind(const Shape& batch, const LazyTensor& x) {
-  Shape shape = batch;
-  shape.push_back(x.shape(-2));
-  shape.push_back(x.shape(-1));
-  return broadcast_to(x, shape);
+  return broadcast_to(x, with_rows(batch, x.shape(-2), x.shape(-1)));
 }
 
 }  // namespace
@@ -139,7 +172,16 @@ LazyTensor cdist(const LazyTensor& a, const LazyTensor& b, double p) {
                                  a.shape().to_string(), b.shape().to_string()));
   }
   const DType wide = compute_type(type);
-  return astype(pairwise(behind(batch, astype(a, wide)), behind(batch, astype(b, wide)), p), type);
+  LazyTensor x = behind(batch, astype(a, wide)), y = behind(batch, astype(b, wide));
+  const bool is_full = x.rank() == kMaxRank;  // differences have an axis more
+  if (is_full) {
+    const Shape examples{batch.numel()};
+    x = reshape(x, with_rows(examples, x.shape(-2), x.shape(-1)));
+    y = reshape(y, with_rows(examples, y.shape(-2), y.shape(-1)));
+  }
+  LazyTensor found = pairwise(x, y, p);
+  if (is_full) found = reshape(found, with_rows(batch, x.shape(-2), y.shape(-2)));
+  return astype(found, type);
 }
 
 LazyTensor pdist(const LazyTensor& x, double p) {

@@ -48,13 +48,14 @@ LazyTensor bilinear(const LazyTensor& a, const LazyTensor& b, const LazyTensor& 
         fmt::format("bilinear: {} and {} by weight {}; want (..., in1), (..., in2), (out, in1, in2)",
                     a.shape().to_string(), b.shape().to_string(), weight.shape().to_string()));
   const std::int64_t out = weight.shape(0), in1 = weight.shape(1), in2 = weight.shape(2);
-  // (..., in1) by (in1, out in2), and of that each part of in2 by b.
+  // Rows (in1) by (in1, out in2), and of that each part of in2 by b.
+  std::int64_t rows = 1;
+  for (int i = 0; i + 1 < a.rank(); ++i) rows *= a.shape(i);
   const LazyTensor wide = matmul(a, reshape(swapaxes(weight, 0, 1), Shape{in1, out * in2}));
+  const LazyTensor y = sum(reshape(wide, Shape{rows, out, in2}) * reshape(b, Shape{rows, 1, in2}), -1);
   Shape shape = a.shape();
   shape[a.rank() - 1] = out;
-  shape.push_back(in2);
-  const LazyTensor y = sum(reshape(wide, shape) * expand_dims(b, -2), -1);
-  return biased("bilinear", y, bias, Shape{out});
+  return biased("bilinear", reshape(y, shape), bias, Shape{out});
 }
 
 }  // namespace caldera

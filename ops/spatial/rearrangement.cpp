@@ -68,9 +68,9 @@ LazyTensor channel_shuffle(const LazyTensor& x, std::int64_t groups) {
     throw ShapeError(
         fmt::format("channel_shuffle: {} is not (examples, channels, ...) of channels that {} divides",
                     x.shape().to_string(), groups));
-  Shape split = x.shape();
-  split[1] = groups;
-  split.insert(2, x.shape(1) / groups);
+  std::int64_t behind = 1;
+  for (int i = 2; i < x.rank(); ++i) behind *= x.shape(i);
+  const Shape split{x.shape(0), groups, x.shape(1) / groups, behind};
   return reshape(swapaxes(reshape(x, split), 1, 2), x.shape());
 }
 

@@ -1,4 +1,5 @@
-// Derivatives of the distances of pairs, which are computed without their differences, beside sums in double.
+// Derivatives of the distances of pairs, which are computed without a tensor of their differences, beside
+// sums in double.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -85,6 +86,50 @@ TEST(Distances, MapsOneOfBothOperands) {
       ASSERT_EQ(f.size(), e.size());
       for (std::size_t k = 0; k < f.size(); ++k) ASSERT_NEAR(f[k], e[k], 1e-10);
     }
+  }
+}
+
+TEST(Distances, GradientsOfVectorsFarFromTheOriginAreAsPrecise) {
+  // In f32, of vectors near each other at 1,000 and at 100,000; short ones also in groups far apart.
+  const std::int64_t rows = 40, columns = 30;
+  const std::vector<double> weights = distance_numbers(40 * 30, 0.9);
+  struct Far {
+    std::size_t width;
+    double offset, apart;
+  };
+  for (const Far& far : {Far{3, 0, 0}, {3, 1e3, 0}, {3, 1e5, 0}, {3, 0, 1e4}, {24, 0, 0}, {24, 1e4, 0}}) {
+    SCOPED_TRACE(far.offset + far.apart);
+    const auto points = [&](std::size_t count, double shift) {
+      std::vector<double> out = distance_numbers(count * far.width, shift);
+      for (std::size_t i = 0; i < out.size(); ++i)
+        out[i] = static_cast<float>(out[i] + far.offset + (i / far.width % 2 == 0 ? far.apart : 0));
+      return out;
+    };
+    const std::vector<double> a = points(40, 0.3), b = points(30, 0.5);
+    const auto width = static_cast<std::int64_t>(far.width);
+    const auto narrow = [](const std::vector<double>& values, const Shape& shape) {
+      return astype(LazyTensor::from_vector(values, shape), DType::f32);
+    };
+    const LazyTensor x = narrow(a, {rows, width}), y = narrow(b, {columns, width}),
+                     w = narrow(weights, {rows, columns});
+    for (const int p : {1, 2}) {
+      const DistanceSlopes expected = distance_slopes(a, b, weights, far.width, p);
+      const auto found = grad(sum(cdist(x, y, p) * w), {x, y});
+      const std::vector<float> of_a = found[0].to_vector<float>(), of_b = found[1].to_vector<float>();
+      for (std::size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(of_a[i], expected.a[i], 5e-5) << p << " " << i;
+      for (std::size_t i = 0; i < b.size(); ++i) ASSERT_NEAR(of_b[i], expected.b[i], 5e-5) << p << " " << i;
+    }
+  }
+}
+
+TEST(Distances, OfTwelveAxes) {
+  const Shape shape{2, 1, 1, 1, 1, 1, 3, 1, 1, 1, 4, 2};
+  const LazyTensor x = random_normal(shape, 1, DType::f64);
+  for (const double p : {1.0, 2.0, 3.0}) {
+    const LazyTensor found = cdist(x, x * 2, p);
+    EXPECT_EQ(found.shape(), (Shape{2, 1, 1, 1, 1, 1, 3, 1, 1, 1, 4, 4}));
+    const LazyTensor flat = reshape(x, {6, 4, 2});
+    EXPECT_EQ(found.to_vector<double>(), cdist(flat, flat * 2, p).to_vector<double>());
   }
 }
 

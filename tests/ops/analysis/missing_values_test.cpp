@@ -100,6 +100,12 @@ TEST_P(MissingValues, ClosenessAndMembership) {
   // Neither overflow nor the wrapping of unsigned numbers makes numbers close.
   EXPECT_EQ(download(isclose(row({3e38, -3e38}), row({-3e38, 3e38}))), (Doubles{0, 0}));
   EXPECT_EQ(download(isclose(row({0, 200}, DType::u8), row({255, 201}, DType::u8), 0, 1)), (Doubles{0, 1}));
+  for (const DType type : {DType::i8, DType::i16, DType::i32, DType::i64}) {
+    const LazyTensor most = full({1}, iinfo(type).max, type, device()),
+                     least = full({1}, iinfo(type).min, type, device());
+    EXPECT_EQ(download(isclose(most, least, 0.5, 1)), (Doubles{0})) << name(type);
+    EXPECT_EQ(download(isclose(most - 1, most, 0, 1)), (Doubles{1})) << name(type);
+  }
   EXPECT_EQ(single(allclose(row({1, 2}), row({1, 2}))), 1);
   EXPECT_EQ(single(allclose(a, b)), 0);
   EXPECT_EQ(single(allclose(row({}), row({}))), 1);

@@ -205,6 +205,11 @@ TEST_P(Edges, TwelveAxes) {
   EXPECT_EQ(products.shape().rank(), 12);
   EXPECT_EQ(download(products), download(sum(a * (a + 1), -1)));
   EXPECT_THROW(expand_dims(x, 0), ShapeError);
+  // What has an axis more within.
+  EXPECT_EQ(one(sum(astype(isin(x, of({3, 5, 1e6})), DType::f32))), 2);
+  EXPECT_EQ(download(channel_shuffle(swapaxes(x, 1, 2), 2)), download(swapaxes(x, 1, 2)));
+  const LazyTensor ones_like_x = reshape(ones(Shape{1, 2, 2}, DType::f32, device()), Shape{1, 2, 2});
+  EXPECT_EQ(download(bilinear(x, x, ones_like_x)), download(square(sum(x, -1, true))));
 }
 
 }  // namespace
