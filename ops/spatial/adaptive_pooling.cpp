@@ -99,7 +99,7 @@ LazyTensor without_elements(const LazyTensor& x, const std::vector<Division>& ax
 
 IndexedMaxResult largest_of_parts(const char* op, const LazyTensor& x, const Spatial& output_size,
                                   bool indices) {
-  std::vector<Division> axes = divisions(op, x, output_size);
+  const std::vector<Division> axes = divisions(op, x, output_size);
   LazyTensor best = without_elements(x, axes, x.dtype()), at;
   if (best.defined()) return {best, zeros(best.shape(), DType::i32, x.device())};
   best = x;
@@ -110,9 +110,6 @@ IndexedMaxResult largest_of_parts(const char* op, const LazyTensor& x, const Spa
     for (int i = kLead; i < x.rank(); ++i) shape[i] = x.shape(i);
     at = broadcast_to(reshape(iota(Shape{spatial.numel()}, 0, DType::i32, x.device()), shape), x.shape());
   }
-  // Without indices, whose order says which of equal elements is the largest, the rows come first: they are
-  // read as they are, and the elements of rows are fewer afterwards.
-  if (!indices) std::ranges::reverse(axes);
   for (const Division& d : axes) {
     const LazyTensor parts = d.windows(best);
     if (indices)

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "engine/caldera.h"
+#include "engine/plan/plan.h"
+#include "engine/runtime/evaluate.h"
 #include "tests/support/op_setting.h"
 
 namespace caldera::testing {
@@ -168,6 +170,18 @@ TEST_P(Losses, CosineEmbeddingsBroadcastAheadOfTheirNorms) {
     return cosine_embedding_loss(x, b, target, 0, Reduction::none);
   };
   expect_near(loss(a), loss(broadcast_to(a, {2, 3})).to_vector<float>());
+}
+
+TEST(LossPlans, LikelihoodsOfTargetsReadNoOtherClass) {
+  const std::int64_t rows = 64, classes = 1000;
+  const LazyTensor x = random_normal({rows, classes}, 1).eval();
+  const LazyTensor targets = astype(arange(rows), DType::i32).eval();
+  const auto plan = plan_for({nll_loss(x, targets)});
+  for (const Step& step : plan->steps) {
+    std::int64_t iterations = 1;
+    for (const std::int64_t extent : step.dims) iterations *= extent;
+    EXPECT_LE(iterations, rows) << step.name();
+  }
 }
 
 }  // namespace

@@ -68,6 +68,18 @@ TEST(AdaptivePooling, SeesNothingOfOtherWindows) {
   EXPECT_EQ(largest[2], 6);
 }
 
+TEST(AdaptivePooling, GradientsOfTiesGoToTheElementThatIndicesName) {
+  const LazyTensor x = LazyTensor::from_vector<double>({0, 5, 5, 0, 5, 0, 0, 5}, {1, 1, 2, 2, 2});
+  for (const Spatial& size : {Spatial{1, 1, 1}, Spatial{2, 1, 1}, Spatial{1, 2, 1}, Spatial{3, 1, 1}}) {
+    const IndexedMaxResult found = adaptive_max_pool_with_indices(x, size);
+    std::vector<double> expected(8, 0);
+    for (const std::int32_t at : found.indices.to_vector<std::int32_t>())
+      ++expected[static_cast<std::size_t>(at)];
+    EXPECT_EQ(grad(sum(adaptive_max_pool(x, size)), {x})[0].to_vector<double>(), expected);
+    EXPECT_EQ(grad(sum(found.values), {x})[0].to_vector<double>(), expected);
+  }
+}
+
 TEST(MaxUnpool, PutsBackWhatMaxPoolTook) {
   const LazyTensor x = LazyTensor::from_vector<double>({3, 1, 0, 7, 2, 5, 4, 6}, {1, 1, 2, 4});
   const IndexedMaxResult found = max_pool_with_indices(x, {2});
