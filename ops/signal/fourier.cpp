@@ -23,12 +23,13 @@ namespace caldera {
 namespace {
 
 constexpr int kForward = -1, kInverse = 1;
+constexpr std::int64_t kMostLength = std::int64_t{1} << 30;
 
 using Length = std::optional<std::int64_t>;
 
 std::int64_t checked_length(const char* op, Length n, std::int64_t otherwise) {
   const std::int64_t length = n.value_or(otherwise);
-  if (length < 1 || length > (std::int64_t{1} << 30))
+  if (length < 1 || length > kMostLength)
     throw ValueError(fmt::format("{}: a length of {}, want 1 to 2^30", op, length));
   return length;
 }
@@ -264,7 +265,7 @@ enum class Spectrum : std::uint8_t { whole, half };
 /// Numbers of cycles over n d.
 LazyTensor frequencies(const char* op, std::int64_t n, double d, Spectrum spectrum, DType dtype,
                        std::optional<Device> device) {
-  checked_length(op, n, n);
+  if (n < 1 || n > kMostLength) throw ValueError(fmt::format("{}: n is {}, want 1 to 2^30", op, n));
   ops::check_domain(op, ScalarDomain::floating, dtype);
   const bool is_half = spectrum == Spectrum::half;
   const Shape count{is_half ? n / 2 + 1 : n};
