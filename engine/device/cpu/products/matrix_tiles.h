@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "engine/device/cpu/products/panel_tiles.h"
+#include "engine/device/cpu/products/panel.h"
 
 namespace caldera::cpu {
 

@@ -2,30 +2,11 @@
 // BF16) or small matrices (AMX): what packs panels of an operand, and what multiplies one panel with another.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
-#include "engine/tensor/dtype.h"
+#include "engine/device/cpu/products/panel.h"
 
 namespace caldera::cpu {
-
-/// An operand as panels see it: `width` rows of A or columns of B, each with `depth` terms of the sums.
-/// Strides in elements.
-struct PanelSource {
-  const std::byte* data = nullptr;
-  DType type = DType::f32;
-  std::int64_t width = 0, depth = 0;
-  std::int64_t width_stride = 0, depth_stride = 0;
-};
-
-/// Says what becomes of the sums of a tile: C = alpha * sum, or that added to C.
-struct PanelTile {
-  float* c = nullptr;
-  std::int64_t c_row = 0;
-  std::int64_t rows = 0, columns = 0;
-  float alpha = 1;
-  bool add = false;
-};
 
 /// Words of four bytes that packing may write to behind a panel.
 inline constexpr std::int64_t kWordsBehind = 16;
