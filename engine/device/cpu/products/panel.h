@@ -1,5 +1,5 @@
-// What panels of a product are made of, and what a tile of two of them becomes. panel_tiles.h packs and
-// multiplies them.
+// PanelSource: what panels of a product are made of. PanelTile: what becomes of two of them. panel_tiles.h
+// packs and multiplies panels.
 #pragma once
 
 #include <cstddef>
