@@ -230,9 +230,13 @@ grep -q 'llama-bench runs none of these cases' "$work/stderr" || fail "nothing s
 # A baseline: the ratio to the peer, or to the limit, is held against it. What has lost is measured three times, and is
 # then an error that names it; what the baseline does not know is none.
 row='seeds/softmax/lazy/1x1024'
-expect_exit 0 $bench --filter "^$row\$" --peer ". $work/peer.sh" --save-baseline "$work/baseline.json" --json
+bound=
+for _ in 1 2 3; do # what else runs may hold up the kernel of a try
+  [ "$bound" != overhead ] || break
+  expect_exit 0 $bench --filter "^$row\$" --peer ". $work/peer.sh" --save-baseline "$work/baseline.json" --json
+  bound=$(result results/0/bound_by)
+done
 torch=$(result results/0/ratio/torch)
-bound=$(result results/0/bound_by)
 [ "$bound" = overhead ] || fail "a row of 4 KiB is bound by $bound"
 written=$(sed -n 's/.*"torch": *\([0-9.e+-]*\).*/\1/p' "$work/baseline.json")
 awk -v a="$written" -v b="$torch" 'BEGIN { exit !(a > 0.99 * b && a < 1.01 * b) }' || fail "the baseline has $written, not $torch"
