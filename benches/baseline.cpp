@@ -35,11 +35,16 @@ Baseline::Ratios Baseline::ratios_of(const Result& result) {
 }
 
 Baseline Baseline::read(const std::filesystem::path& file) {
-  const nlohmann::json document = nlohmann::json::parse(read_text_file(file), nullptr, false);
   const auto refuse = [&](const std::string& what) {
     throw FileError(fmt::format("{}: {}; `caldera bench --save-baseline {}` writes one", file.string(), what,
                                 file.string()));
   };
+  nlohmann::json document;
+  try {
+    document = nlohmann::json::parse(read_text_file(file));
+  } catch (const nlohmann::json::exception& error) {  // says where
+    refuse(fmt::format("it is no JSON: {}", error.what()));
+  }
   const auto rows = document.is_object() ? document.find("rows") : document.end();
   if (rows == document.end() || !rows->is_object())
     refuse("it is no baseline: it is no JSON object with an object \"rows\"");

@@ -25,6 +25,31 @@ namespace {
 // Importing a large library from a cold disk takes a while; so does a slow case.
 constexpr std::chrono::seconds kPatience{120};
 
+// Another program's answers: a field of another type is as good as missing.
+bool is_true(const nlohmann::json& answer, const char* name) {
+  const auto at = answer.find(name);
+  return at != answer.end() && at->is_boolean() && at->get<bool>();
+}
+
+std::string text_of(const nlohmann::json& answer, const char* name) {
+  const auto at = answer.find(name);
+  return at != answer.end() && at->is_string() ? at->get<std::string>() : std::string();
+}
+
+std::string reason_of(const nlohmann::json& answer) {
+  const std::string reason = text_of(answer, "error");
+  return reason.empty() ? "it gave no reason" : reason;
+}
+
+/// Seconds an iteration; nothing where the answer has no such time.
+std::optional<double> seconds_in(const nlohmann::json& answer) {
+  const auto at = answer.find("seconds");
+  if (at == answer.end() || !at->is_number() || !(at->get<double>() > 0)) return std::nullopt;
+  return at->get<double>();
+}
+
+constexpr const char* kNoTime = "its answer has no \"seconds\" above 0";
+
 }  // namespace
 
 PeerWorker::PeerWorker(const std::vector<std::string>& command, const EnvironmentChanges& environment) {
@@ -77,8 +102,8 @@ std::optional<nlohmann::json> PeerWorker::ask(const nlohmann::json& request) {
     sent += static_cast<std::size_t>(n);
   }
   std::optional<nlohmann::json> reply = answer();
-  if (reply && !reply->value("ok", false)) {
-    error_ = reply->value("error", "it gave no reason");
+  if (reply && !is_true(*reply, "ok")) {
+    error_ = reason_of(*reply);
     return std::nullopt;
   }
   return reply;
@@ -142,12 +167,13 @@ WorkerPeer::WorkerPeer(const std::string& command, int threads, bool on_gpu) {
     }
     for (const Worker& worker : workers_) {
       const std::optional<nlohmann::json> greeting = worker.process->greeting();
-      if (!greeting || !greeting->value("ready", false)) {
-        error_ = greeting ? greeting->value("error", "it gave no reason") : worker.process->error();
+      if (!greeting || !is_true(*greeting, "ready")) {
+        error_ = greeting ? reason_of(*greeting) : worker.process->error();
         workers_.clear();
         break;
       }
-      library_ = greeting->value("library", "");
+      library_ = text_of(*greeting, "library");
+      if (library_.empty()) library_ = "peer";
     }
     if (!workers_.empty()) return;
   }
@@ -162,15 +188,16 @@ std::optional<Peer::Case> WorkerPeer::open(const nlohmann::json& request) {
       error_ = worker.process->error();
       continue;
     }
-    const double seconds = reply->value("seconds", 0.0);
-    if (best && seconds >= best->seconds) {
+    const std::optional<double> seconds = seconds_in(*reply);
+    if (!seconds) error_ = kNoTime;
+    if (!seconds || (best && *seconds >= best->seconds)) {
       worker.process->ask({{"do", "close"}});
       continue;
     }
     if (chosen_ != nullptr) chosen_->process->ask({{"do", "close"}});
     chosen_ = &worker;
-    best = Case{seconds, worker.setting};
-    if (const std::string variant = reply->value("variant", ""); !variant.empty())
+    best = Case{*seconds, worker.setting};
+    if (const std::string variant = text_of(*reply, "variant"); !variant.empty())
       best->setting += ", " + variant;
   }
   return best;
@@ -183,7 +210,9 @@ std::optional<double> WorkerPeer::run(std::int64_t iterations) {
     error_ = chosen_->process->error();
     return std::nullopt;
   }
-  return reply->value("seconds", 0.0);
+  const std::optional<double> seconds = seconds_in(*reply);
+  if (!seconds) error_ = kNoTime;
+  return seconds;
 }
 
 void WorkerPeer::close() {

@@ -114,6 +114,14 @@ class Runner {
     seconds_ = std::move(collector.seconds);
   }
 
+  /// Says so where a peer that could run the case failed later.
+  void report_peer(const std::function<void(const std::string&)>& note) const {
+    const auto wanted = static_cast<std::size_t>(options_.repetitions);
+    if (!peer_case_ || peer_seconds_.size() >= wanted) return;
+    note(fmt::format("{}: {} ran {} of {} repetitions: {}", case_.name, peer_->library(),
+                     peer_seconds_.size(), wanted, peer_->error()));
+  }
+
   double bytes() const { return work_.bytes > 0 ? work_.bytes : case_.bytes; }
 
   Result result() const {
@@ -256,6 +264,7 @@ Result run_case(const Case& c, Device device, const Limits& limits, Peer* peer, 
   runner.warm_up();
   runner.open_peer(note);
   runner.run();
+  runner.report_peer(note);
   Result result = runner.result();
   result.device = device.to_string();
   result.limit_us = limits.limit_us(runner.bytes(), c.flops, c.dtype);

@@ -111,6 +111,20 @@ expect_exit 0 $bench --filter 'seeds/softmax/lazy/1x1024$' --json \
   --peer 'echo "{\"ready\":true,\"library\":\"torch 0\"}"; read -r line; exit 1'
 [ "$(result results/0/peers)" = "{}" ] || fail "figures of a peer that died"
 grep -q 'cannot run it' "$work/stderr" || fail "nothing says that the peer died"
+hello='echo "{\"ready\":true,\"library\":\"torch 0\"}"'
+expect_exit 0 $bench --filter 'seeds/softmax/lazy/1x1024$' --json \
+  --peer "$hello; read -r line; echo '{\"ok\":true,\"seconds\":1e-5}'; read -r line; exit 1"
+[ "$(result results/0/peers)" = "{}" ] || fail "figures of a peer that died in its first repetition"
+grep -q 'torch 0 ran 0 of 2 repetitions: it has ended' "$work/stderr" || fail "nothing says that the peer died later"
+# So does one whose answers are not what the protocol has: other types, no time, a time that cannot be.
+for answer in '{"ok":"yes","seconds":1}' '{"ok":true,"seconds":"1"}' '{"ok":true}' '{"ok":true,"seconds":-1}' \
+  '{"ok":false,"error":7}' '[]' 'ok'; do
+  expect_exit 0 $bench --filter 'seeds/softmax/lazy/1x1024$' --json --peer "$hello; while read -r line; do echo '$answer'; done"
+  [ "$(result results/0/peers)" = "{}" ] || fail "figures of a peer that answers $answer"
+  grep -q 'torch 0 cannot run it: ' "$work/stderr" || fail "nothing says that the peer answers $answer"
+done
+expect_exit 0 $bench --filter 'seeds/softmax/lazy/1x1024$' --json --peer 'echo "{\"ready\":1}"; cat >/dev/null'
+grep -q 'without a peer: it gave no reason' "$work/stderr" || fail "a peer whose greeting is of another type"
 
 # Tokens a second: models of random weights, in files that are gone afterwards. Shares are those of rates that the
 # environment has, for each number of threads.
@@ -257,6 +271,9 @@ for text in '{}' '[]' '{"rows": 1}' '{"rows": {"a": 1}}' '{"rows": {"a": {"torch
   expect_exit 1 $bench --filter '^seeds/graph/replay/8$' --peer none --check "$work/bad.json"
   expect_one_error_line
 done
+printf '{\n "rows": {\n  "a": {"torch": 1,,}\n' >"$work/bad.json"
+expect_exit 1 $bench --filter '^seeds/graph/replay/8$' --peer none --check "$work/bad.json"
+grep -q "$work/bad.json: it is no JSON: .* line 3, column 20: " "$work/stderr" || fail "nothing says where a baseline is at fault"
 expect_exit 1 $bench --filter '^seeds/graph/replay/8$' --check "$work/none.json"
 expect_one_error_line
 (cd "$work" && expect_exit 1 $bench --filter '^seeds/graph/replay/8$' --check)
