@@ -14,6 +14,9 @@ namespace caldera::ops {
 /// The type of a real function's result: integers and bool become f32.
 constexpr DType real_type(DType type) { return is_floating(type) ? type : DType::f32; }
 
+/// Whether a function of x is computed in f64, which takes more terms of its series than f32.
+inline bool is_f64(const LazyTensor& x) { return x.dtype() == DType::f64; }
+
 /// f in the type that is computed with, rounded once.
 template <class F>
 LazyTensor real_function(const LazyTensor& x, const F& f) {

@@ -23,14 +23,13 @@
 namespace caldera {
 namespace {
 
+using ops::is_f64;
 using ops::polynomial;
 using ops::real_function;
 using Coefficients = std::vector<double>;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kPi = std::numbers::pi;
-
-bool is_wide(const LazyTensor& x) { return x.dtype() == DType::f64; }
 
 /// x - round(x): the argument of functions with period 1.
 LazyTensor fraction(const LazyTensor& x) { return x - round(x); }
@@ -72,9 +71,9 @@ LazyTensor erfc_above(const LazyTensor& x) {
       5.1647223111766457e-5,  2.2384350565041111e-5,  -1.1437894356746187e-5, -9.7408318900683404e-7,
       1.7382428011860549e-6,  -5.6007759664516745e-8, -2.4070618681991881e-7, 2.1697084457555476e-8,
       2.4711738482790376e-8,  -2.6616118709031573e-9};
-  const LazyTensor bounded = minimum(x, full_like(x, is_wide(x) ? 27.5 : 10.1));
+  const LazyTensor bounded = minimum(x, full_like(x, is_f64(x) ? 27.5 : 10.1));
   const LazyTensor t = (bounded - 3.75) / (bounded + 3.75);
-  const LazyTensor smooth = polynomial(t, is_wide(x) ? kWide : kNarrow) / (1 + 2 * bounded);
+  const LazyTensor smooth = polynomial(t, is_f64(x) ? kWide : kNarrow) / (1 + 2 * bounded);
   return gauss(bounded) * smooth;
 }
 
@@ -92,7 +91,7 @@ LazyTensor erfinv_start(const LazyTensor& x) {
   const LazyTensor w = -log((1 - x) * (1 + x));
   const LazyTensor root = sqrt(w);
   LazyTensor tail = polynomial(root - 3, kTail);
-  if (is_wide(x)) tail = where(root > 4, polynomial(root - 5, kFarTail), tail);
+  if (is_f64(x)) tail = where(root > 4, polynomial(root - 5, kFarTail), tail);
   return where(w < 5, polynomial(w - 2.5, kCentre), tail) * x;
 }
 
@@ -138,7 +137,7 @@ LazyTensor lgamma_above(const LazyTensor& x) {
 LazyTensor digamma_above(const LazyTensor& x) {
   static const Coefficients kSeries{1.0 / 12,  -1.0 / 120,     1.0 / 252, -1.0 / 240,
                                     1.0 / 132, -691.0 / 32760, 1.0 / 12};
-  const int steps = is_wide(x) ? 10 : 6;
+  const int steps = is_f64(x) ? 10 : 6;
   LazyTensor sum = 1 / x;
   for (int i = 1; i < steps; ++i) sum = sum + 1 / (x + i);
   const LazyTensor far = x + steps;
@@ -152,7 +151,7 @@ LazyTensor trigamma_above(const LazyTensor& x) {
   // Bernoulli's numbers.
   static const Coefficients kSeries{1.0 / 6,  -1.0 / 30,     1.0 / 42, -1.0 / 30,
                                     5.0 / 66, -691.0 / 2730, 7.0 / 6};
-  const int steps = is_wide(x) ? 10 : 6;
+  const int steps = is_f64(x) ? 10 : 6;
   const auto term = [&x](int i) {
     const LazyTensor inverse = 1 / (x + i);
     return inverse * inverse;
@@ -186,7 +185,7 @@ LazyTensor ops::log_gamma_ratio(const LazyTensor& z) {
                                   9.9457616921571331e-5,  -4.4923727564247653e-5, 2.0506019701747619e-5,
                                   -9.4562885151017192e-6, 4.3828545383846668e-6,  -1.9743106888421067e-6,
                                   9.2428522251622767e-7,  -5.8112777689212462e-7, 2.7475390051909664e-7};
-  return polynomial(z, is_wide(z) ? kWide : kNarrow);
+  return polynomial(z, is_f64(z) ? kWide : kNarrow);
 }
 
 LazyTensor erf(const LazyTensor& x) { return ops::elementwise(kErf, x); }
@@ -219,7 +218,7 @@ LazyTensor erfinv(const LazyTensor& x) {
     const LazyTensor a = abs(y);
     const LazyTensor inside = where(a < 1, a, zeros_like(a));
     LazyTensor value = erfinv_start(inside);
-    if (is_wide(y)) value = erfinv_step(inside, erfinv_step(inside, value));
+    if (is_f64(y)) value = erfinv_step(inside, erfinv_step(inside, value));
     const LazyTensor outside = where(a == 1, full_like(a, kInfinity), full_like(a, kNan));
     value = where(a < 1, value, outside);
     return ops::with_slope(kErfinv, where(y > 0, value, where(y < 0, -value, y)), y);

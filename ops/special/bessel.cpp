@@ -19,6 +19,7 @@
 namespace caldera {
 namespace {
 
+using ops::is_f64;
 using ops::polynomial;
 using ops::real_function;
 using ops::with_slope;
@@ -52,7 +53,6 @@ const Bessel& bessel(int order) {
   return kOrders[order];
 }
 
-bool is_f64(const LazyTensor& x) { return x.dtype() == DType::f64; }
 double series_bound(const LazyTensor& x) { return is_f64(x) ? 8 : 4; }
 
 /// The sum of (x / 2)^(2 k) / (k! (k + order)!), up to the bound: I0(x), and I1(x) over x / 2.

@@ -29,6 +29,7 @@ namespace caldera {
 namespace {
 
 using Coefficients = std::vector<double>;
+using ops::is_f64;
 using ops::polynomial;
 
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
@@ -39,8 +40,6 @@ constexpr double kStirling = 10;    // from here on Stirling's series
 const OpDef kWeight = ops::elementwise_op("gamma_weight", ScalarOp::gamma_weight);
 const OpDef kSeries = ops::elementwise_op("gamma_series", ScalarOp::gamma_series);
 const OpDef kFraction = ops::elementwise_op("gamma_fraction", ScalarOp::gamma_fraction);
-
-bool has_wide_type(const LazyTensor& x) { return x.dtype() == DType::f64; }
 
 LazyTensor otherwise(const LazyTensor& condition, const LazyTensor& x, double value) {
   return where(condition, x, full_like(x, value));
@@ -98,7 +97,7 @@ LazyTensor temme_sum(const LazyTensor& a, const LazyTensor& eta) {
     {0.0006494341563786008},
   };
   // clang-format on
-  const std::vector<Coefficients>& all = has_wide_type(a) ? kWide : kNarrow;
+  const std::vector<Coefficients>& all = is_f64(a) ? kWide : kNarrow;
   const LazyTensor inverse = 1 / a;
   LazyTensor sum;
   for (std::size_t k = all.size(); k-- > 0;) {
@@ -126,7 +125,7 @@ LazyTensor small_complement(const LazyTensor& a, const LazyTensor& x) {
   const LazyTensor below = a < 0.5, z = where(below, a, a - 1);
   const LazyTensor gamma = z * ops::log_gamma_ratio(z);
   const LazyTensor log_gamma = where(below, gamma - log1p(where(below, a, zeros_like(a))), gamma);
-  const int terms = has_wide_type(x) ? 19 : 11;
+  const int terms = is_f64(x) ? 19 : 11;
   LazyTensor sum = zeros_like(x), power = ones_like(x);
   for (int n = 1; n <= terms; ++n) {
     power = power * (x * (-1.0 / n));

@@ -22,6 +22,7 @@
 namespace caldera {
 namespace {
 
+using ops::is_f64;
 using ops::polynomial;
 using ops::real_function;
 using ops::with_slope;
@@ -44,7 +45,7 @@ LazyTensor erfcx_above(const LazyTensor& x) {
       1.7419821586224816e-6,  -5.7218230603224082e-8, -2.4857126248016743e-7, 2.326350870885912e-8,
       3.1979266716668043e-8,  -3.7442100809620171e-9, -2.6231073471334758e-9, 3.1114333809799225e-10};
   const LazyTensor t = 1 - 7.5 / (x + 3.75);
-  return polynomial(t, x.dtype() == DType::f64 ? kWide : kNarrow) / (1 + 2 * x);
+  return polynomial(t, is_f64(x) ? kWide : kNarrow) / (1 + 2 * x);
 }
 
 /// exp(scale x^2) for scale 1 or -1/2, as exact as exp: x^2 is split into a square that is exact and a small

@@ -69,7 +69,7 @@ LazyTensor normal_quantile_of(const LazyTensor& p) {
   const LazyTensor q = p - 0.5;
   const LazyTensor is_lower = q < 0;
   const LazyTensor r = sqrt(-log(where(is_lower, p, 1 - p)));
-  const LazyTensor distance = p.dtype() == DType::f64 ? distance_in_tail(r, 28) : narrow_distance(r);
+  const LazyTensor distance = is_f64(p) ? distance_in_tail(r, 28) : narrow_distance(r);
   return where(abs(q) <= kCentralHalf, central_quantile(q), where(is_lower, -distance, distance));
 }
 

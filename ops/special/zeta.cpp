@@ -45,7 +45,7 @@ constexpr std::array kBernoulli{1.0 / 12,
 struct Effort {
   int terms, derivatives;
 };
-Effort effort_of(const LazyTensor& q) { return q.dtype() == DType::f64 ? Effort{12, 10} : Effort{6, 5}; }
+Effort effort_of(const LazyTensor& q) { return ops::is_f64(q) ? Effort{12, 10} : Effort{6, 5}; }
 
 /// What follows the first terms, over end^(1 - s), end = q + terms: 1 / (s - 1) and, over end, 1/2 + sum B_2j
 /// / (2 j)! s (s + 1) ... (s + 2 j - 2) / end^(2 j - 1). It is finite where end is not. Operands that are
