@@ -10,19 +10,24 @@
 
 namespace caldera::testing {
 
+/// Those that CALDERA_TEST_INSTRUCTION_SET leaves to the whole program; 0: all.
+std::int64_t forced_targets();
+
+/// What is chosen from now on; 0: the best of all.
+inline void choose_targets(std::int64_t targets) {
+  hwy::SetSupportedTargetsForTest(targets);
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+}
+
 /// Calls body(name). What was chosen before, of tables of functions that are kept, stays.
 template <class Body>
 void with_each_instruction_set(const Body& body) {
-  const auto choose = [](std::int64_t targets) {
-    hwy::SetSupportedTargetsForTest(targets);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  };
   const std::int64_t all = hwy::SupportedTargets() & HWY_TARGETS;
   for (std::int64_t rest = all; rest != 0; rest &= rest - 1) {
-    choose(rest & -rest);
+    choose_targets(rest & -rest);
     body(hwy::TargetName(rest & -rest));
   }
-  choose(0);
+  choose_targets(forced_targets());
 }
 
 }  // namespace caldera::testing

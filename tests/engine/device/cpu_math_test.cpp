@@ -99,5 +99,11 @@ TEST(CpuMath, AResultDoesNotDependOnItsPlaceInTheTile) {
   }
 }
 
+TEST(CpuInstructionSets, NoneIsAboveTheOneThatIsForced) {
+  if (forced_targets() == 0) GTEST_SKIP() << "CALDERA_TEST_INSTRUCTION_SET is unset";
+  with_each_instruction_set([](const char*) {});
+  EXPECT_EQ(hwy::SupportedTargets() & ~forced_targets(), 0);
+}
+
 }  // namespace
 }  // namespace caldera::testing

@@ -2,7 +2,6 @@
 // the graph, and by each instruction set that the build and this processor have.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <cmath>
 #include <set>
@@ -11,6 +10,7 @@
 #include "engine/device/cpu/quantized/integer_ops.h"
 #include "engine/device/cpu/quantized/quantized_ops.h"
 #include "tests/engine/quantized/golden_matrices.h"
+#include "tests/support/instruction_sets.h"
 
 namespace caldera::testing {
 namespace {
@@ -196,24 +196,16 @@ void check_kernels(const cpu::IntegerOps& ops, const GoldenMatrix& m, const std:
 }
 
 TEST(IntegerOps, AreTheSameOfEachInstructionSet) {
-  const auto choose = [](std::int64_t targets) {
-    hwy::SetSupportedTargetsForTest(targets);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  };
   std::set<const cpu::IntegerOps*> chosen;
-  const std::int64_t all = hwy::SupportedTargets() & HWY_TARGETS;
-  for (std::int64_t rest = all; rest != 0; rest &= rest - 1) {
-    choose(rest & -rest);
+  with_each_instruction_set([&](const char* name) {
     for (const bool byte_dots : {false, true}) {
       chosen.insert(&cpu::choose_integer_ops(byte_dots));
       for (const GoldenMatrix& m : integer_matrices()) {
         const bool has_f32_scales = m.parts.size() == 1 || m.parts[1].type == DType::f32;
-        if (has_f32_scales)
-          check_kernels(cpu::choose_integer_ops(byte_dots), stacked(m, 6), hwy::TargetName(rest & -rest));
+        if (has_f32_scales) check_kernels(cpu::choose_integer_ops(byte_dots), stacked(m, 6), name);
       }
     }
-  }
-  choose(0);
+  });
 #if HWY_ARCH_X86
   // The loops over bytes; from AVX2 on those over vectors; with products of four bytes those as well.
   if ((hwy::SupportedTargets() & HWY_AVX2) != 0) {
