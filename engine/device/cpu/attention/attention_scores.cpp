@@ -12,10 +12,18 @@ namespace {
 
 /// Columns from which a row apart from the next is worth a tile of its own, as that saves copying it.
 constexpr std::int64_t kWideRow = 64;
-/// Comparisons of coordinates in a kernel: a causal mask has one, a window two.
-constexpr std::size_t kComparisons = 2;
 
 constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+/// distance / step, which is 1 but for strange kernels: divisions take longer than a short tile.
+std::int64_t steps_to(std::int64_t distance, std::int64_t step) {
+  return step == 1 ? distance : distance / step;
+}
+
+/// The machine code of a variant, if there is some by now. `points`: that it is asked for.
+RowFunction machine_for(const RegionProgram& program, std::int64_t points) {
+  return machine_code_of(program, static_cast<double>(points) * program.nanoseconds_per_element);
+}
 
 /// A block of rows x columns with strides.
 struct Strided {
@@ -67,22 +75,26 @@ void load_strided(std::size_t size, std::byte* to, const std::byte* from, const 
 
 }  // namespace
 
-ScoreKernel::Variant ScoreKernel::make_variant(const Kernel& kernel) {
+ScoreKernel::Variant ScoreKernel::make_variant(const Kernel& kernel, std::size_t given) {
   std::uint64_t compiled = 0;
   Variant variant{decode_cached(kernel, compiled), {}};
   const RegionProgram& program = *variant.program;
-  variant.index_used.assign(program.indices.size(), false);
-  for (const MicroInstruction& m : program.code)
-    for (const std::size_t l : {m.a, m.b, m.c})
-      if (l >= program.first_index() && l < program.first_temporary())
-        variant.index_used[l - program.first_index()] = true;
+  const auto reads = [&](std::size_t location) {
+    return std::ranges::any_of(program.code, [&](const MicroInstruction& m) {
+      return m.a == location || m.b == location || m.c == location;
+    });
+  };
+  const std::size_t inputs = program.inputs.size() - given;
+  for (std::size_t v = 0; v < inputs + program.indices.size(); ++v)
+    if (v < inputs ? program.used[v + given] : reads(program.first_index() + v - inputs))
+      variant.used.push_back(static_cast<std::uint16_t>(v));
   return variant;
 }
 
 ScoreKernel::ScoreKernel(const Kernel& kernel, std::size_t given, std::span<const std::int64_t> batch,
                          std::int64_t rows, std::int64_t columns, std::span<const ScoreOperand> operands,
                          std::span<const std::int32_t> scalars)
-    : whole_(make_variant(kernel)),
+    : whole_(make_variant(kernel, given)),
       given_(given),
       batch_(batch.begin(), batch.end()),
       operands_(operands.begin(), operands.end()),
@@ -91,10 +103,10 @@ ScoreKernel::ScoreKernel(const Kernel& kernel, std::size_t given, std::span<cons
   std::size_t element_bytes = whole_.program->element_bytes;
   locations_ = whole_.program->locations();
   comparisons_ = coordinate_comparisons(kernel);
-  if (comparisons_.size() > kComparisons) comparisons_.clear();
+  if (comparisons_.size() > kMostComparisons) comparisons_.clear();
   for (std::uint32_t outcomes = 0; !comparisons_.empty() && outcomes < 1U << comparisons_.size();
        ++outcomes) {
-    variants_.push_back(make_variant(decided(kernel, comparisons_, outcomes)));
+    variants_.push_back(make_variant(decided(kernel, comparisons_, outcomes), given));
     // Nothing is gained where the outcome is used for more than selections.
     if (variants_.back().program->code.size() < whole_.program->code.size()) continue;
     comparisons_.clear();
@@ -160,17 +172,23 @@ void ScoreRunner::run(const Block& block, std::span<float* const> given, float* 
     for (std::size_t i = 0; i < given.size(); ++i) blocks[i] = given[i] + element;
     return {blocks, given.size()};
   };
+  const std::int64_t points = block.rows * block.columns;
   if (!kernel_.variants_.empty() && block.columns >= kWideRow) {
+    std::array<Edge, kMostComparisons> edges{};
+    for (std::size_t i = 0; i < kernel_.comparisons_.size(); ++i) edges[i] = edge(kernel_.comparisons_[i]);
+    machines_ = {};
     for (std::int64_t r = 0; r < block.rows; ++r)
-      run_row({block.row + r, 1, block.column, block.columns}, blocks_at(r * leading), output + r * leading);
+      run_row({block.row + r, 1, block.column, block.columns}, {edges.data(), kernel_.comparisons_.size()},
+              points, blocks_at(r * leading), output + r * leading);
     return;
   }
+  const RowFunction machine = machine_for(*kernel_.whole_.program, points);
   const bool dense = leading == block.columns || block.columns < kWideRow;
   const std::int64_t height = dense ? std::max<std::int64_t>(tile / block.columns, 1) : 1;
   for (std::int64_t r = 0; r < block.rows; r += height) {
     for (std::int64_t c = 0; c < block.columns; c += tile) {
       const std::int64_t at = r * leading + c;
-      run_tile(kernel_.whole_,
+      run_tile(kernel_.whole_, machine,
                {block.row + r, std::min(height, block.rows - r), block.column + c,
                 std::min(tile, block.columns - c)},
                blocks_at(at), output + at, leading);
@@ -178,12 +196,13 @@ void ScoreRunner::run(const Block& block, std::span<float* const> given, float* 
   }
 }
 
-ScoreRunner::Edge ScoreRunner::edge(const CoordinateComparison& comparison, std::int64_t row) const {
-  Edge edge{comparison.constant, 0};
+ScoreRunner::Edge ScoreRunner::edge(const CoordinateComparison& comparison) const {
+  Edge edge{comparison.constant, 0, 0};
   const std::size_t first_index = kernel_.operands_.size() - comparison.index_factors.size();
   for (std::size_t i = 0; i < comparison.index_factors.size(); ++i) {
     const ScoreOperand& operand = kernel_.operands_[first_index + i];
-    edge.base += comparison.index_factors[i] * (elements_[first_index + i] + row * operand.row);
+    edge.base += comparison.index_factors[i] * elements_[first_index + i];
+    edge.row += comparison.index_factors[i] * operand.row;
     edge.column += comparison.index_factors[i] * operand.column;
   }
   for (std::size_t i = 0; i < comparison.scalar_factors.size(); ++i) {
@@ -197,30 +216,31 @@ ScoreRunner::Edge ScoreRunner::edge(const CoordinateComparison& comparison, std:
   return edge;
 }
 
-/// One row, in spans on each of which all comparisons have one outcome.
-void ScoreRunner::run_row(const Block& block, std::span<float* const> given, float* output) {
-  std::array<Edge, kComparisons> edges{};
-  for (std::size_t i = 0; i < kernel_.comparisons_.size(); ++i)
-    edges[i] = edge(kernel_.comparisons_[i], block.row);
-  const std::int64_t end = block.column + block.columns;
+/// One row, in spans on each of which all comparisons have one outcome. `points`: of the whole block.
+void ScoreRunner::run_row(const Block& row, std::span<const Edge> edges, std::int64_t points,
+                          std::span<float* const> given, float* output) {
+  const std::int64_t end = row.column + row.columns;
   float* blocks[2] = {};
-  for (std::int64_t column = block.column; column < end;) {
+  for (std::int64_t column = row.column; column < end;) {
     std::uint32_t outcomes = 0;
     std::int64_t next = std::min(end, column + kernel_.tile_);
-    for (std::size_t i = 0; i < kernel_.comparisons_.size(); ++i) {
+    for (std::size_t i = 0; i < edges.size(); ++i) {
       const Edge& e = edges[i];
-      const std::int64_t value = e.base + e.column * column;
+      const std::int64_t value = e.base + e.row * row.row + e.column * column;
       if (value >= 0) outcomes |= 1U << i;
       // The next column with the other sign.
       if (value >= 0 && e.column < 0)
-        next = std::min(next, column + value / -e.column + 1);
+        next = std::min(next, column + steps_to(value, -e.column) + 1);
       else if (value < 0 && e.column > 0)
-        next = std::min(next, column + (-value + e.column - 1) / e.column);
+        next = std::min(next, column + steps_to(-value + e.column - 1, e.column));
     }
-    const std::int64_t at = column - block.column;
+    const ScoreKernel::Variant& variant = kernel_.variants_[outcomes];
+    Machine& machine = machines_[outcomes];
+    if (!machine.is_known) machine = {machine_for(*variant.program, points), true};
+    const std::int64_t at = column - row.column;
     for (std::size_t i = 0; i < given.size(); ++i) blocks[i] = given[i] + at;
-    run_tile(kernel_.variants_[outcomes], {block.row, 1, column, next - column}, {blocks, given.size()},
-             output + at, block.columns);
+    run_tile(variant, machine.function, {row.row, 1, column, next - column}, {blocks, given.size()},
+             output + at, row.columns);
     column = next;
   }
 }
@@ -228,8 +248,7 @@ void ScoreRunner::run_row(const Block& block, std::span<float* const> given, flo
 void ScoreRunner::place_operands(const ScoreKernel::Variant& variant, const Block& part) {
   const RegionProgram& program = *variant.program;
   const std::size_t inputs = program.inputs.size() - kernel_.given_;
-  for (std::size_t v = 0; v < kernel_.operands_.size(); ++v) {
-    if (v < inputs ? !program.used[v + kernel_.given_] : !variant.index_used[v - inputs]) continue;
+  for (const std::size_t v : variant.used) {
     const ScoreOperand& operand = kernel_.operands_[v];
     const Strided s{part.rows, part.columns, operand.row, operand.column};
     const std::int64_t element = elements_[v] + part.row * s.row + part.column * s.column;
@@ -254,7 +273,7 @@ void ScoreRunner::place_operands(const ScoreKernel::Variant& variant, const Bloc
   }
 }
 
-void ScoreRunner::run_tile(const ScoreKernel::Variant& variant, const Block& part,
+void ScoreRunner::run_tile(const ScoreKernel::Variant& variant, RowFunction machine, const Block& part,
                            std::span<float* const> given, float* output, std::int64_t leading) {
   const RegionProgram& program = *variant.program;
   place_operands(variant, part);
@@ -268,8 +287,7 @@ void ScoreRunner::run_tile(const ScoreKernel::Variant& variant, const Block& par
   const bool direct = program.outputs[0].direct && s.dense();
   if (direct) pointers_[result] = reinterpret_cast<std::byte*>(output);
   const std::int64_t n = part.rows * part.columns;
-  const double nanoseconds = static_cast<double>(n) * program.nanoseconds_per_element;
-  if (const RowFunction machine = machine_code_of(program, nanoseconds))
+  if (machine != nullptr)
     machine(pointers_, nullptr, 1, n);
   else
     for (const MicroInstruction& m : program.code)

@@ -2,6 +2,7 @@
 // products, and the gradients of raw products of those of scores.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -13,6 +14,9 @@
 #include "engine/device/cpu/tiles/region_step.h"
 
 namespace caldera::cpu {
+
+/// Comparisons of coordinates in a kernel that is decided ahead: a causal mask has one, a window two.
+inline constexpr std::size_t kMostComparisons = 2;
 
 /// An operand over a space of batch..., rows, columns.
 struct ScoreOperand {
@@ -45,9 +49,9 @@ class ScoreKernel {
   friend class ScoreRunner;
   struct Variant {
     std::shared_ptr<const RegionProgram> program;
-    std::vector<bool> index_used;  // of each index operand
+    std::vector<std::uint16_t> used;  // of the operands those that it reads
   };
-  static Variant make_variant(const Kernel& kernel);
+  static Variant make_variant(const Kernel& kernel, std::size_t given);
 
   Variant whole_;
   std::vector<CoordinateComparison> comparisons_;  // none, or those that tell the variants apart
@@ -86,15 +90,16 @@ class ScoreRunner {
     std::int64_t columns;
     friend bool operator==(const Filled&, const Filled&) = default;
   };
-  /// A comparison along one row: true where base + column * position >= 0.
+  /// A comparison: true where base + row * its row + column * its column >= 0.
   struct Edge {
-    std::int64_t base, column;
+    std::int64_t base, row, column;
   };
-  Edge edge(const CoordinateComparison& comparison, std::int64_t row) const;
-  void run_row(const Block& block, std::span<float* const> given, float* output);
+  Edge edge(const CoordinateComparison& comparison) const;
+  void run_row(const Block& row, std::span<const Edge> edges, std::int64_t points,
+               std::span<float* const> given, float* output);
   void place_operands(const ScoreKernel::Variant& variant, const Block& part);
-  void run_tile(const ScoreKernel::Variant& variant, const Block& part, std::span<float* const> given,
-                float* output, std::int64_t leading);
+  void run_tile(const ScoreKernel::Variant& variant, RowFunction machine, const Block& part,
+                std::span<float* const> given, float* output, std::int64_t leading);
 
   const ScoreKernel& kernel_;
   const RunContext& context_;
@@ -102,6 +107,12 @@ class ScoreRunner {
   std::byte** buffers_ = nullptr;     // tile buffer of each location
   std::int64_t* elements_ = nullptr;  // of each operand: where the current batch starts
   Filled* filled_ = nullptr;          // of each operand
+  /// Holds the machine code of a variant for the block at hand, which is asked for where it is first needed.
+  struct Machine {
+    RowFunction function = nullptr;
+    bool is_known = false;
+  };
+  std::array<Machine, std::size_t{1} << kMostComparisons> machines_;
 };
 
 }  // namespace caldera::cpu

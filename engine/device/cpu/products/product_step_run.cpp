@@ -19,9 +19,6 @@
 namespace caldera::cpu {
 namespace {
 
-/// Columns from which a row is worth being handed to the epilogue alone, so that tiles do not cross rows.
-constexpr std::int64_t kWideRow = 256;
-
 enum ScratchUse { kPackA, kPackB, kPackC, kProduct, kEpilogue, kScratchUses };
 
 Scratch& scratch(ScratchUse use) {
@@ -86,8 +83,8 @@ void PreparedProduct::multiply(const Segment& segment, T alpha, const T* a, cons
 }
 
 /// An operand of a matrix of the product, from a row on.
-HalfMatrix PreparedProduct::half_matrix(const RunContext& context, const Matrix& x, std::int64_t matrix,
-                                        std::int64_t row) const {
+FloatMatrix PreparedProduct::float_matrix(const RunContext& context, const Matrix& x, std::int64_t matrix,
+                                          std::int64_t row) const {
   const std::int64_t element = batch_offset(x, matrix) + row * x.row;
   return {context.buffers[static_cast<std::size_t>(x.buffer)] +
               element * static_cast<std::int64_t>(size_of(x.type)),
@@ -97,8 +94,8 @@ HalfMatrix PreparedProduct::half_matrix(const RunContext& context, const Matrix&
 void PreparedProduct::multiply_halves(const RunContext& context, const Segment& segment, std::int64_t matrix,
                                       std::int64_t row, std::int64_t rows, float alpha, float* out,
                                       std::int64_t out_row, bool add) const {
-  const HalfMatrix a = half_matrix(context, segment.a, matrix, row);
-  const HalfMatrix b = half_matrix(context, segment.b, matrix, 0);
+  const FloatMatrix a = float_matrix(context, segment.a, matrix, row);
+  const FloatMatrix b = float_matrix(context, segment.b, matrix, 0);
   cpu::multiply_halves(rows, n_, segment.k, a, b, alpha, out, out_row, add);
 }
 
@@ -108,7 +105,8 @@ void PreparedProduct::multiply_packed(const RunContext& context, std::int64_t ma
   for (const Segment& s : segments_) {
     float alpha = 1;
     if (s.scale >= 0) std::memcpy(&alpha, &context.scalars[static_cast<std::size_t>(s.scale)], sizeof(float));
-    terms.push_back({s.k, half_matrix(context, s.a, matrix, 0), half_matrix(context, s.b, matrix, 0), alpha});
+    terms.push_back(
+        {s.k, float_matrix(context, s.a, matrix, 0), float_matrix(context, s.b, matrix, 0), alpha});
   }
   if (epilogue_) {
     cpu::multiply_packed(*tiles_, m_, n_, terms,
@@ -130,13 +128,9 @@ void PreparedProduct::run_packed(const RunContext& context) const {
 
 void PreparedProduct::finish_block(const RunContext& context, std::int64_t matrix,
                                    const ProductBlock& block) const {
-  BlockRunner runner(epilogue_->block, context, scratch(kEpilogue));
-  const bool whole = block.columns == n_ && block.row_stride == n_ && n_ < kWideRow;
-  const std::int64_t together = whole ? block.rows : 1;
-  for (std::int64_t r = 0; r < block.rows; r += together) {
-    const void* const input = block.data + r * block.row_stride;
-    runner.run((matrix * m_ + block.row + r) * n_ + block.column, together * block.columns, {&input, 1});
-  }
+  BlockRunner runner(epilogue_->block, context, scratch(kEpilogue), block.rows * block.columns);
+  runner.run_rows(
+      {block.data, block.row_stride, n_, matrix * m_ + block.row, block.rows, block.column, block.columns});
 }
 
 /// All rows of a matrix of the product.
@@ -217,12 +211,8 @@ std::byte* PreparedProduct::product_in_output(const RunContext& context) const {
 /// The epilogue of rows [row, row + rows), counted over all matrices.
 void PreparedProduct::finish(const RunContext& context, const std::byte* product, std::int64_t row,
                              std::int64_t rows) const {
-  BlockRunner runner(epilogue_->block, context, scratch(kEpilogue));
-  const std::int64_t together = n_ >= kWideRow ? 1 : rows;
-  for (std::int64_t r = 0; r < rows; r += together) {
-    const void* const input = product + r * n_ * static_cast<std::int64_t>(size_);
-    runner.run((row + r) * n_, together * n_, {&input, 1});
-  }
+  BlockRunner runner(epilogue_->block, context, scratch(kEpilogue), rows * n_);
+  runner.run_rows({product, n_, n_, row, rows, 0, n_});
 }
 
 /// `alone`: on the calling thread, so that threads are free for what is inside of a task.

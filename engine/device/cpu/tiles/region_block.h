@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "engine/device/cpu/host/scratch.h"
 #include "engine/device/cpu/tiles/region_step.h"
@@ -34,15 +36,30 @@ class RegionBlock {
 
  private:
   friend class BlockRunner;
+  /// Says where an operand of the plan has its elements, for machine code that goes through it there.
+  struct Place {
+    std::uint16_t location = 0;
+    std::int32_t buffer = 0;
+    std::int64_t size = 4;    // of an element
+    std::int64_t offset = 0;  // elements
+    std::int64_t row = 0;     // elements from row to row
+    std::int64_t column = 0;  // from column to column: 1, or 0 where there is one element a row
+  };
+  void find_places();
+  std::optional<Place> place_of(std::size_t location, const BoundOperand& bound, bool by_row) const;
+
   PreparedRegion step_;
+  std::int64_t columns_;             // of the space: its innermost extent
+  std::vector<Place> places_;        // of operands that are not given
+  bool has_rows_in_memory_ = false;  // every operand's rows are runs of memory at equal distances
 };
 
 /// Runs blocks on one thread. Keeps its tile buffers in `scratch`, which nobody else may use as long as the
 /// runner lives; what was filled once (scalars) stays filled from block to block.
 class BlockRunner {
  public:
-  BlockRunner(const RegionBlock& block, const RunContext& context, Scratch& scratch)
-      : layout_(block.step_.layout_), tiles_(layout_, context, scratch, block.step_.machine_code()) {}
+  /// `points`: how many the runner is made for, about; more of them are worth compiling the kernel.
+  BlockRunner(const RegionBlock& block, const RunContext& context, Scratch& scratch, std::int64_t points);
 
   /// Evaluates the points [position, position + n) of the space. `inputs[i]` and `outputs[i]` are the memory
   /// of the i-th given operand: n contiguous elements of the kernel's type. A given output may be the memory
@@ -50,8 +67,22 @@ class BlockRunner {
   void run(std::int64_t position, std::int64_t n, std::span<const void* const> inputs,
            std::span<void* const> outputs = {});
 
+  /// A part of the space, seen as rows of `width` points: its innermost extent, or several of them one behind
+  /// the other. Elements of the only given operand, an input, are at data[r * row_stride + c].
+  struct Rows {
+    const void* data = nullptr;
+    std::int64_t row_stride = 0;
+    std::int64_t width = 0;
+    std::int64_t row = 0, rows = 0;
+    std::int64_t column = 0, columns = 0;
+  };
+  void run_rows(const Rows& rows);
+
  private:
+  const RegionBlock& block_;
   const TileLayout& layout_;
+  const std::span<std::byte* const> buffers_;
+  const RowFunction machine_;
   TileRunner tiles_;
 };
 

@@ -36,6 +36,17 @@ class TileRunner {
     bases_[layout_.inputs.size() + i] = static_cast<std::byte*>(memory);
   }
 
+  // ---- Operands where they are
+  // ----------------------------------------------------------------------------
+
+  /// Says where a location is in the first row, and how many bytes are from there to its place in the next.
+  void place(std::uint16_t location, std::byte* at, std::int64_t step) {
+    pointers_[location] = at;
+    steps_[location] = step;
+  }
+  /// Calls the machine code, with every operand placed. No tile may follow.
+  void run_in_place(std::int64_t rows, std::int64_t n) const { machine_(pointers_, steps_, rows, n); }
+
   // ---- Tiles
   // ---------------------------------------------------------------------------------------------------
 
