@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <limits>
 #include <string>
 #include <vector>
@@ -385,20 +384,6 @@ TEST_F(CpuMachineCode, CountsWhatTheInterpreterKeeps) {
   c.run_on_device();
   c.run_on_device();
   EXPECT_EQ(cpu::machine_code_stats().refused, before + 1);
-}
-
-TEST_F(CpuMachineCode, LiesInNoMemoryThatIsWritableToo) {
-  const auto writable = [] {
-    std::ifstream maps("/proc/self/maps");
-    int found = 0;
-    for (std::string line; std::getline(maps, line);) found += line.find(" rwx") != std::string::npos ? 1 : 0;
-    return found;
-  };
-  const int before = writable();
-  const Use use(MachineCodeUse::always);
-  for (int instructions = 1; instructions < 40; ++instructions)
-    product_and_sum(64, instructions).run_on_device();
-  EXPECT_EQ(writable(), before);
 }
 
 }  // namespace

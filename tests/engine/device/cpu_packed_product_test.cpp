@@ -44,7 +44,7 @@ struct TileNumbers {
   double at(std::int64_t i, std::int64_t j) const {
     return static_cast<double>(numbers[static_cast<std::size_t>(i * row + j * column)]);
   }
-  cpu::HalfMatrix matrix() const { return {memory.data(), type, row, column}; }
+  cpu::FloatMatrix matrix() const { return {memory.data(), type, row, column}; }
 
  private:
   template <class T>

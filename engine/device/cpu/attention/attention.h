@@ -85,7 +85,7 @@ class PreparedAttention {
     const Located* of = nullptr;
     std::int64_t first = 0, count = 0;
 
-    HalfMatrix matrix() const;
+    FloatMatrix matrix() const;
   };
 
   Matrix matrix(const Plan& plan, const Step& step, std::size_t operand, int row_dim, int column_dim) const;

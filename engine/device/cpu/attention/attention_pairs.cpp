@@ -8,9 +8,9 @@
 namespace caldera::cpu {
 namespace {
 
-HalfMatrix transposed(HalfMatrix x) { return {x.data, x.type, x.column, x.row}; }
+FloatMatrix transposed(FloatMatrix x) { return {x.data, x.type, x.column, x.row}; }
 
-HalfMatrix narrowed(const float* weights, std::int64_t count, std::int64_t keys, std::uint16_t* to) {
+FloatMatrix narrowed(const float* weights, std::int64_t count, std::int64_t keys, std::uint16_t* to) {
   static const MicroFn kNarrow = find_cast(DType::f32, DType::bf16);
   kNarrow(to, weights, weights, weights, count);
   return {reinterpret_cast<const std::byte*>(to), DType::bf16, keys, 1};
@@ -18,7 +18,7 @@ HalfMatrix narrowed(const float* weights, std::int64_t count, std::int64_t keys,
 
 }  // namespace
 
-HalfMatrix PreparedAttention::HalfRows::matrix() const {
+FloatMatrix PreparedAttention::HalfRows::matrix() const {
   const Matrix& x = *of->matrix;
   return {of->data + first * x.row * static_cast<std::int64_t>(size_of(x.type)), x.type, x.row, x.column};
 }

@@ -4,8 +4,8 @@
 
 #include <asmjit/x86.h>
 
+#include <atomic>
 #include <cstdio>
-#include <mutex>
 
 #include "engine/device/cpu/machine_code/row_emitter.h"
 
@@ -34,19 +34,21 @@ class FirstError final : public asmjit::ErrorHandler {
   asmjit::Error error_ = asmjit::kErrorOk;
 };
 
-void warn_of_memory() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    std::fputs(
-        "caldera: warning: the system allows no new machine code; fused kernels are interpreted "
-        "(CALDERA_MACHINE_CODE=0 asks for that)\n",
-        stderr);
-  });
+/// Whether the system has refused memory for code. It will again, so nothing more is compiled.
+std::atomic<bool> is_forbidden{false};
+
+void forbid() {
+  if (is_forbidden.exchange(true)) return;
+  std::fputs(
+      "caldera: warning: the system allows no new machine code; fused kernels are interpreted "
+      "(CALDERA_MACHINE_CODE=0 asks for that)\n",
+      stderr);
 }
 
 }  // namespace
 
 CompiledRows compile_rows(const RowRoutine& routine, bool is_wide, bool streams) {
+  if (is_forbidden.load(std::memory_order_relaxed)) return {};
   asmjit::CodeHolder code;
   FirstError error;
   if (code.init(runtime().environment()) != asmjit::kErrorOk) return {};
@@ -57,7 +59,7 @@ CompiledRows compile_rows(const RowRoutine& routine, bool is_wide, bool streams)
   if (compiler.finalize() != asmjit::kErrorOk || error.is_set()) return {};
   CompiledRows made;
   if (runtime().add(&made.function, &code) != asmjit::kErrorOk) {
-    warn_of_memory();
+    forbid();
     return {};
   }
   made.bytes = code.codeSize();

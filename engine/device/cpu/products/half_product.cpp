@@ -33,7 +33,7 @@ T* half_scratch(HalfScratch use, std::int64_t elements) {
 }
 
 /// out[i * columns + j] = from[i * row + j * column], widened.
-void widen(float* out, const HalfMatrix& from, std::int64_t rows, std::int64_t columns) {
+void widen(float* out, const FloatMatrix& from, std::int64_t rows, std::int64_t columns) {
   const MicroFn cast = find_cast(from.type, DType::f32);
   const auto size = static_cast<std::int64_t>(size_of(from.type));
   const double time = static_cast<double>(rows * columns) * kNanosecondsPerElement;
@@ -53,7 +53,7 @@ void widen(float* out, const HalfMatrix& from, std::int64_t rows, std::int64_t c
 }
 
 /// rows x columns of a matrix in f32: in the order of memory where that is dense one way or the other.
-BlasMatrix<float> panel_of(HalfScratch use, const HalfMatrix& x, std::int64_t rows, std::int64_t columns,
+BlasMatrix<float> panel_of(HalfScratch use, const FloatMatrix& x, std::int64_t rows, std::int64_t columns,
                            bool row_major) {
   const bool turned = !row_major && x.column != 1 && x.row == 1;
   float* out = half_scratch<float>(use, rows * columns);
@@ -66,8 +66,8 @@ BlasMatrix<float> panel_of(HalfScratch use, const HalfMatrix& x, std::int64_t ro
 
 }  // namespace
 
-void multiply_halves(std::int64_t m, std::int64_t n, std::int64_t k, const HalfMatrix& a, const HalfMatrix& b,
-                     float alpha, float* c, std::int64_t c_row, bool add) {
+void multiply_halves(std::int64_t m, std::int64_t n, std::int64_t k, const FloatMatrix& a,
+                     const FloatMatrix& b, float alpha, float* c, std::int64_t c_row, bool add) {
   // OpenBLAS does not multiply by 0 but leaves the product out, NaN and infinities included.
   // For vectors OpenBLAS may multiply an operand by alpha, whose terms may be too large or too small for it.
   const bool late_factor = alpha == 1 || (m > 1 && n > 1);
@@ -75,8 +75,8 @@ void multiply_halves(std::int64_t m, std::int64_t n, std::int64_t k, const HalfM
   static const MatrixFn kProduct = find_matrix_product(DType::f32);
   const std::int64_t columns =
       std::min(n, std::max(kFewestHalfColumns, (m < kManyHalfRows ? kHalfPanel : kLargeHalfPanel) / k));
-  const auto at = [](const HalfMatrix& x, std::int64_t row, std::int64_t column) {
-    HalfMatrix part = x;
+  const auto at = [](const FloatMatrix& x, std::int64_t row, std::int64_t column) {
+    FloatMatrix part = x;
     part.data += (row * x.row + column * x.column) * static_cast<std::int64_t>(size_of(x.type));
     return part;
   };

@@ -9,8 +9,9 @@
 
 namespace caldera::cpu {
 
-/// A matrix in memory. Strides in elements, which are f32, f16 or bf16.
-struct HalfMatrix {
+/// A matrix of floating-point numbers in memory, as products take their operands. Strides in elements, which
+/// are f32, f16 or bf16.
+struct FloatMatrix {
   const std::byte* data = nullptr;
   DType type = DType::f32;
   std::int64_t row = 0, column = 0;
@@ -18,7 +19,7 @@ struct HalfMatrix {
 
 /// C[m, n] = alpha * sum_k A[m, k] B[k, n] in f32, or that added to C, whose rows are contiguous and are
 /// `c_row` apart. Outside of a parallel region the threads share the widening.
-void multiply_halves(std::int64_t m, std::int64_t n, std::int64_t k, const HalfMatrix& a, const HalfMatrix& b,
-                     float alpha, float* c, std::int64_t c_row, bool add);
+void multiply_halves(std::int64_t m, std::int64_t n, std::int64_t k, const FloatMatrix& a,
+                     const FloatMatrix& b, float alpha, float* c, std::int64_t c_row, bool add);
 
 }  // namespace caldera::cpu

@@ -159,7 +159,7 @@ class PackedProduct {
     const std::int64_t together = kPanelsTogether * panels.panel_width;
     for (std::int64_t at = 0; at < width; at += together) {
       for (const TermPart& part : parts_) {
-        const HalfMatrix& x = is_row ? terms_[part.term].a : terms_[part.term].b;
+        const FloatMatrix& x = is_row ? terms_[part.term].a : terms_[part.term].b;
         PanelSource source{.type = x.type};
         source.width_stride = is_row ? x.row : x.column;
         source.depth_stride = is_row ? x.column : x.row;

@@ -14,7 +14,7 @@ namespace caldera::cpu {
 /// Holds alpha * A B, one term of a sum of products. k > 0.
 struct ProductTerm {
   std::int64_t k = 0;
-  HalfMatrix a, b;
+  FloatMatrix a, b;
   float alpha = 1;
 };
 

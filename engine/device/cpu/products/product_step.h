@@ -91,8 +91,8 @@ class PreparedProduct {
   template <class T>
   void multiply_blas(const Segment& segment, T alpha, const T* a, const T* b, std::int64_t rows, T* out,
                      std::int64_t out_row, bool add) const;
-  HalfMatrix half_matrix(const RunContext& context, const Matrix& x, std::int64_t matrix,
-                         std::int64_t row) const;
+  FloatMatrix float_matrix(const RunContext& context, const Matrix& x, std::int64_t matrix,
+                           std::int64_t row) const;
   void multiply_halves(const RunContext& context, const Segment& segment, std::int64_t matrix,
                        std::int64_t row, std::int64_t rows, float alpha, float* out, std::int64_t out_row,
                        bool add) const;
