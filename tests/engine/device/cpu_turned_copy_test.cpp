@@ -155,5 +155,32 @@ TEST(CpuTurnedCopy, ResultsAreTurnedWhereAllOperandsAreTransposed) {
   cpu::set_machine_code_use(before);
 }
 
+/// transpose(pad(x)): blocks of which one operand's rows are elsewhere.
+void check_padded(std::int64_t rows, std::int64_t columns, DType type) {
+  SCOPED_TRACE(::testing::Message() << name(type) << ", " << rows << " x " << columns);
+  std::vector<float> values(static_cast<std::size_t>(rows * columns));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i * 7 % 31 + 1);
+  const LazyTensor x = astype(LazyTensor::from_vector(values, {rows, columns}, Device::cpu()), type).eval();
+  const LazyTensor turned = transpose(pad(x, {1, 1}, {2, 2})).eval();
+  const std::vector<float> result = astype(turned, DType::f32).to_vector<float>();
+  std::int64_t wrong = 0;
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t j = 0; j < columns; ++j)
+      wrong += result[static_cast<std::size_t>((j + 1) * (rows + 3) + i + 1)] !=
+               values[static_cast<std::size_t>(i * columns + j)];
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(CpuTurnedCopy, PaddedOperandsAreTurned) {
+  const cpu::MachineCodeUse before = cpu::machine_code_use();
+  cpu::set_machine_code_use(cpu::MachineCodeUse::always);
+  for (const DType type : {DType::f16, DType::f32, DType::bf16}) {
+    for (const std::int64_t columns : {13, 29, 45, 61}) {
+      for (const std::int64_t rows : {15, 17, 61}) check_padded(rows, columns, type);
+    }
+  }
+  cpu::set_machine_code_use(before);
+}
+
 }  // namespace
 }  // namespace caldera::testing

@@ -65,6 +65,8 @@ void PreparedRegion::prepare_across(Space space, std::int64_t points) {
 void PreparedRegion::find_turned_blocks(const Space& space) {
   const std::size_t rank = space.dims.size();
   const std::size_t inputs = layout_.inputs.size();
+  direct_operands_.clear();  // of rows, maybe some of them alone
+  is_direct_ = false;
   for (std::size_t o = 0; o < space.strides.size(); ++o) {
     const BoundOperand& bound = o < inputs ? layout_.inputs[o] : layout_.outputs[o - inputs];
     const std::size_t location = o < inputs ? o : layout_.program->first_output() + o - inputs;
