@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -87,6 +88,17 @@ TEST(CpuCoordinates, RunsOfTilesAreWrittenToTheirEndAndNoFurther) {
     expect_runs<std::int64_t>(DType::i64);
     expect_runs<float>(DType::f32);
     expect_runs<double>(DType::f64);
+  });
+}
+
+/// The distance from the first is more than i32 holds.
+TEST(CpuCoordinates, OfRunsAcrossTheTypeAreExact) {
+  constexpr std::int64_t kFirst = std::numeric_limits<std::int32_t>::min(), kApart = 100'000'000;
+  with_each_instruction_set([](const char* set) {
+    std::vector<std::int32_t> out(40);
+    cpu::write_coordinates(DType::i32, kFirst, kApart, reinterpret_cast<std::byte*>(out.data()), 40);
+    for (std::int64_t i = 0; i < 40; ++i)
+      ASSERT_EQ(out[static_cast<std::size_t>(i)], kFirst + i * kApart) << set << ", " << i;
   });
 }
 

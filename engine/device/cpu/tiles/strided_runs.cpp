@@ -68,9 +68,10 @@ void coordinates(DType type, std::int64_t first, std::int64_t step, std::byte* o
     const auto fits = [](std::int64_t x) { return x >= Limits::min() && x <= Limits::max(); };
     if constexpr (sizeof(T) == 4) {
       if (fits(first) && fits(step) && fits(first + step * n)) {
-        const auto start = static_cast<std::int32_t>(first), apart = static_cast<std::int32_t>(step);
+        // Unsigned, as the distance from the first may wrap where no coordinate does.
+        const auto start = static_cast<std::uint32_t>(first), apart = static_cast<std::uint32_t>(step);
         return each(n, [=](std::int64_t i) HWY_ATTR {
-          to[i] = static_cast<T>(start + static_cast<std::int32_t>(i) * apart);
+          to[i] = static_cast<T>(static_cast<std::int32_t>(start + static_cast<std::uint32_t>(i) * apart));
         });
       }
     }
