@@ -58,7 +58,7 @@ constexpr std::array<Pass, 15> kPasses{{
     {"products", Form::program, kFuses,
      [](Compilation& c) { c.program = sum_products(std::move(c.program)); }},
     {"attention", Form::program, kFuses,
-     [](Compilation& c) { c.program = find_attention(std::move(c.program)); }},
+     [](Compilation& c) { c.program = find_attention(std::move(c.program), c.traits); }},
 
     // Which of them share a kernel, and what each kernel reads and writes.
     {"placement", Form::placement, kAlways, [](Compilation& c) { c.placement.emplace(c.program, c.fusion); }},

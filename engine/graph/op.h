@@ -61,7 +61,8 @@ enum class OpClass : std::uint8_t {
   attention_grad_q,   // inputs q, transposed k, v, go, highest, total, delta, what score and gradient read
   attention_grad_kv,  // the same; the gradient of k
   other_result,       // a further result of its input. attrs: which. Of attention: 1 highest, 2 total; of
-                      // attention_grad_kv: 1 the gradient of v; of control: those after the first
+                      // attention_grad_kv: 1 the gradient of v, 2 that of q; of control: those after the
+                      // first
   // Of graphs again:
   linalg,  // LAPACK's routine for each matrix of a batch. Inputs: a (batch..., m, n), and for some of them
            // b (batch..., n, k) or a number. attrs: MatrixAttribute (engine/graph/matrix_routine.h). The

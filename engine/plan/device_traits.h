@@ -19,11 +19,14 @@ struct DeviceTraits {
   bool barriers_cost = true;
   /// Attention reads keys and values as they are stored: see StoredKeys. Other devices refuse such plans.
   bool reads_stored_keys = false;
+  /// One step makes all three gradients of attention (AttentionPass::grad_qkv). Other devices refuse such
+  /// plans.
+  bool joins_attention_gradients = false;
 
   friend bool operator==(const DeviceTraits&, const DeviceTraits&) = default;
   void mix_into(Hash128& key) const {
-    key.mix(static_cast<std::uint64_t>(compute_units) << 2 | (barriers_cost ? 1U : 0U) |
-            (reads_stored_keys ? 2U : 0U));
+    key.mix(static_cast<std::uint64_t>(compute_units) << 3 | (barriers_cost ? 1U : 0U) |
+            (reads_stored_keys ? 2U : 0U) | (joins_attention_gradients ? 4U : 0U));
   }
 };
 

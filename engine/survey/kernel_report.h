@@ -28,7 +28,7 @@ struct DispatchFacts {
 struct KernelReport {
   std::string kernel;
   /// "product", "elementwise", "copy", "reduction", "row", "gather", "scatter", "attention",
-  /// "attention_grad_q" or "attention_grad_kv".
+  /// "attention_grad_q", "attention_grad_kv" or "attention_grad".
   std::string family;
   std::string variant;              // by which a product is computed; else empty
   std::string dims;                 // iteration space of the dispatch with the most work

@@ -35,6 +35,13 @@ void check(Examination& x, const std::string& name, const AttentionSetting& sett
   x.compare(
       "attention gradients, " + name, gradients,
       {{gpu ? 1e-4 : 3e-5, gpu ? 2e-4 : 5e-5}, "sums over the queries or keys, each of a product's error"});
+  if (!x.backend().traits().joins_attention_gradients) return;
+  AttentionSetting joined = setting;
+  joined.joined = true;
+  PlanCase all(x.device());
+  AttentionCase(all, joined).add_gradients();
+  x.compare("attention gradients in one step, " + name, all,
+            {{3e-5, 5e-5}, "sums over the queries or keys, each of a product's error"});
 }
 
 }  // namespace

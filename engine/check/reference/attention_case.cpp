@@ -21,7 +21,7 @@ std::string AttentionSetting::text() const {
   return std::string(kNames[static_cast<int>(score)]) + " " +
          Shape({batch, heads, group, m, n, d, e}).to_string() + " fill " + std::to_string(fill) + " offset " +
          std::to_string(offset) + "+" + std::to_string(offset_scalar) +
-         (heads_inside ? " heads inside" : "") + (memory == kF ? "" : " " + std::string(name(memory)));
+         (heads_inside ? " heads inside" : "") + (joined ? " joined" : "") + (memory == kF ? "" : " " + std::string(name(memory)));
 }
 
 AttentionCase::AttentionCase(PlanCase& plan, const AttentionSetting& setting)
@@ -163,6 +163,13 @@ void AttentionCase::add_gradient_steps(int highest, int total, int dq, int dk, i
   // The gradient's kernel selects as the score's does, but has no bias.
   const auto first = score.begin() + (has_bias(s_.score) ? 1 : 0);
   operands.insert(operands.end(), first, score.end());
+  if (s_.joined) {
+    for (const Operand& result :
+         {key_gradient(dk, s_.d, true), key_gradient(dv, s_.e, false), query(dq, s_.d, true)})
+      operands.push_back(result);
+    add_step(AttentionPass::grad_qkv, std::move(operands));
+    return;
+  }
   std::vector<Operand> of_q = operands;
   of_q.push_back(query(dq, s_.d, true));
   std::vector<Operand> of_kv = std::move(operands);

@@ -33,6 +33,7 @@ struct AttentionSetting {
   Range values{-1, 1};             // of q and k
   bool hint = true;                // causal: Step::causal says so
   DType memory = DType::f32;       // of q, k, v and go
+  bool joined = false;             // one step makes all gradients
 
   std::string text() const;
 };
@@ -46,9 +47,9 @@ class AttentionCase {
   void add_forward();
   /// Adds a forward step with o alone as an output of the plan: nobody reads highest and total.
   void add_forward_alone();
-  /// Adds both gradient steps. go and delta are random, highest and total are what the reference says.
+  /// Adds both gradient steps, or the one that makes all. go and delta are random, highest and total are what the reference says.
   void add_gradients();
-  /// Adds all three steps: the gradients read highest and total where the forward step put them. Outputs of
+  /// Adds all steps: the gradients read highest and total where the forward step put them. Outputs of
   /// the plan are o, dq, dk and dv.
   void add_all();
 

@@ -32,6 +32,10 @@ class Attention {
       compute_gradients_of_raw();
       if (step_.pass == AttentionPass::grad_q) return gradient_of_q();
       gradient_of_kv();
+      if (step_.pass == AttentionPass::grad_qkv) {
+        outputs_ += 2;
+        gradient_of_q();
+      }
     });
   }
 

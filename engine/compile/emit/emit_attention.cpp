@@ -132,8 +132,10 @@ void Emitter::add_attention_results(Step& step, std::uint32_t i, AttentionPass p
       add_result(i, kQueries, kHead);
       break;
     case AttentionPass::grad_kv:
+    case AttentionPass::grad_qkv:
       add_result(i, kKeys, kHead);
       add_other(1, n.dtype, kKeys, kValue, values);
+      if (pass == AttentionPass::grad_qkv) add_result(other_.at({i, 2}), kQueries, kHead);
       break;
   }
 }
@@ -146,6 +148,7 @@ void Emitter::attention(std::uint32_t i) {
   AttentionStep work;
   work.pass = n.op->kind == OpClass::attention          ? AttentionPass::forward
               : n.op->kind == OpClass::attention_grad_q ? AttentionPass::grad_q
+              : other_.contains({i, 2})                 ? AttentionPass::grad_qkv
                                                         : AttentionPass::grad_kv;
   const bool forward = work.pass == AttentionPass::forward;
   const int batch = n.shape.rank() - 2;

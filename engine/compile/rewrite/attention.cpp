@@ -22,8 +22,8 @@ const OpDef kPermute{.name = "permute_dims", .kind = OpClass::permute};
 
 class AttentionFinder {
  public:
-  explicit AttentionFinder(const Program& program)
-      : program_(program), uses_(count_uses(program)), match_(program), build_(program), equal_(program) {
+  AttentionFinder(const Program& program, const DeviceTraits& traits)
+      : program_(program), traits_(traits), uses_(count_uses(program)), match_(program), build_(program), equal_(program) {
     // Each kind is found from those before it, wherever in the program they stand.
     for (auto note : {&AttentionFinder::note_softmax, &AttentionFinder::note_value,
                       &AttentionFinder::note_score_gradient, &AttentionFinder::note_key_gradient}) {
@@ -57,6 +57,12 @@ class AttentionFinder {
     Id softmax;  // key in softmax_
     Id go;
     Value value;
+  };
+
+  /// The cotangent of a raw product, and the type of the gradient of k that it makes.
+  struct RawGrad {
+    Id node;
+    DType type;
   };
 
   /// Makes sure that an old node is in the new program: usually it is its turn. False where it would have to
@@ -275,15 +281,26 @@ class AttentionFinder {
     const Softmax& s = softmax_.at(g.softmax);
     if (match_.node(a).shape != match_.node(s.raw).shape || !match_.transposes(b, match_.in(s.raw, 1)))
       return {};
-    const Id q = query(s);
-    return gradient(kGradQ, type, like(s, extent(q, -2), extent(q, -1)), g, *ds, a, depth);
+    const Shape shape = like(s, extent(query(s), -2), extent(query(s), -1));
+    if (joins(*ds, a, type)) {
+      const auto dk = gradient(kGradKV, type, key_shape(s), g, *ds, a, depth);
+      return dk ? std::optional(build_.make(kOther, type, shape, {2}, {*dk}, match_.node(a).origin)) : dk;
+    }
+    return gradient(kGradQ, type, shape, g, *ds, a, depth);
   }
 
   /// q^T dR is the gradient of k^T.
   void note_key_gradient(Id i) {
     if (!match_.is_product(i)) return;
     const auto ds = score_grad_behind(match_.in(i, 1));
-    if (ds && is_key_gradient(match_.in(i, 0), match_.in(i, 1), *ds)) raw_grad_.emplace(*ds, match_.in(i, 1));
+    if (ds && is_key_gradient(match_.in(i, 0), match_.in(i, 1), *ds))
+      raw_grad_.emplace(*ds, RawGrad{match_.in(i, 1), match_.node(i).dtype});
+  }
+  /// Whether the gradient of q comes from the step that makes those of k and v.
+  bool joins(Id ds, Id raw_grad, DType type) const {
+    const auto of_key = raw_grad_.find(ds);
+    return traits_.joins_attention_gradients && of_key != raw_grad_.end() && of_key->second.node == raw_grad &&
+           of_key->second.type == type;
   }
   bool is_key_gradient(Id a, Id b, Id ds) const {
     const Softmax& s = softmax_.at(grads_.at(ds).softmax);
@@ -313,7 +330,7 @@ class AttentionFinder {
     for (const auto& [ds, g] : grads_) {
       if (g.softmax != s->first || g.go != b) continue;
       const auto known = raw_grad_.find(ds);
-      const Id raw_grad = known != raw_grad_.end() ? known->second : ds;
+      const Id raw_grad = known != raw_grad_.end() ? known->second.node : ds;
       const auto dk = gradient(kGradKV, type, key_shape(s->second), g, ds, raw_grad, depth);
       if (!dk) continue;
       const Id v = build_.at(g.value.v);
@@ -333,13 +350,14 @@ class AttentionFinder {
   }
 
   const Program& program_;
+  const DeviceTraits& traits_;
   std::vector<std::uint32_t> uses_;
   Patterns match_;
   ProgramBuilder build_;
   std::map<Id, Softmax> softmax_;
   std::map<Id, Value> value_;  // of a softmax
   std::map<Id, ScoreGrad> grads_;
-  std::map<Id, Id> raw_grad_;  // of the cotangent of a score: that of the raw product, for the keys
+  std::map<Id, RawGrad> raw_grad_;  // of the cotangent of a score, for the keys
   std::map<Id, Id> kept_;      // of a softmax that is computed again: the product of the forward pass
   std::vector<Id> pending_;
   EqualValues equal_;
@@ -347,8 +365,8 @@ class AttentionFinder {
 
 }  // namespace
 
-Program find_attention(Program program) {
-  AttentionFinder finder(program);
+Program find_attention(Program program, const DeviceTraits& traits) {
+  AttentionFinder finder(program, traits);
   if (!finder.found()) return program;
   return finder.run();
 }

@@ -56,7 +56,9 @@ class CpuBackend final : public Backend {
 
   const DeviceInfo& info() const override { return info_; }
   bool supports(DType) const override { return true; }
-  DeviceTraits traits() const override { return {.barriers_cost = false, .reads_stored_keys = true}; }
+  DeviceTraits traits() const override {
+    return {.barriers_cost = false, .reads_stored_keys = true, .joins_attention_gradients = true};
+  }
   StoragePtr allocate(std::size_t bytes) override { return allocator_->allocate(bytes); }
 
   void upload(Storage& to, std::size_t byte_offset, const void* from, std::size_t bytes) override {

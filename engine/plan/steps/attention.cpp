@@ -49,6 +49,8 @@ std::string_view AttentionStep::kind() const {
       return "attention_grad_q";
     case AttentionPass::grad_kv:
       return "attention_grad_kv";
+    case AttentionPass::grad_qkv:
+      return "attention_grad";
   }
   return "attention";
 }
@@ -61,6 +63,8 @@ int AttentionStep::output_count() const {
       return 1;
     case AttentionPass::grad_kv:
       return 2;
+    case AttentionPass::grad_qkv:
+      break;
   }
   return 3;
 }
@@ -79,10 +83,11 @@ std::int64_t AttentionStep::flops(const StepHeader& step) const {
       product_of(step.dims, rank - 4) * visible_pairs(causal, step.dims[rank - 4], step.dims[rank - 3]);
   std::int64_t flops = kernel_flops(*score, pairs, pairs);
   if (pass == AttentionPass::forward) return flops + pairs * (2 * d + 2 * e + 3);  // subtract, exp, sum
-  // Scores, P (subtract, exp, divide), dP, dS; then dq, or dk and dv.
+  // Scores, P (subtract, exp, divide), dP, dS; then dq, dk and dv, or some of them.
   flops += pairs * (2 * d + 2 * e + 5);
   if (gradient) flops += kernel_flops(*gradient, pairs, pairs);
-  return flops + pairs * (pass == AttentionPass::grad_q ? 2 * d : 2 * d + 2 * e);
+  if (pass != AttentionPass::grad_kv) flops += pairs * 2 * d;
+  return flops + (pass != AttentionPass::grad_q ? pairs * (2 * d + 2 * e) : 0);
 }
 
 Shape AttentionStep::operand_dims(const StepHeader& step, std::size_t k) const {
@@ -169,10 +174,15 @@ void AttentionStep::check(verify::StepForm& form) const {
       result(batch | m | d);
       break;
     case AttentionPass::grad_kv:
+    case AttentionPass::grad_qkv:
       const DType of_gradient = form.in_memory(DType::f32);
+      const auto another = [&](DimSet walked) {
+        if (form.in_memory(DType::f32) != of_gradient) throw Fault{"attention with results of several types"};
+        result(walked);
+      };
       result(batch | n | d);
-      if (form.in_memory(DType::f32) != of_gradient) throw Fault{"attention with results of several types"};
-      result(batch | n | e);
+      another(batch | n | e);
+      if (pass == AttentionPass::grad_qkv) another(batch | m | d);
   }
 }
 

@@ -56,6 +56,9 @@ enum class AttentionPass : std::uint8_t {
   forward,  // operands: q, k, v, score's, outputs: o[b,m,e] = sum_n P v[b,n,e], highest, total
   grad_q,   // operands: q, k, v, go[b,m,e], highest, total, delta[b,m], score's, gradient's, output dq[b,m,d]
   grad_kv,  // the same operands but for the outputs dk[b,n,d], dv[b,n,e]
+  // The same operands but for the outputs dk, dv, dq: scores are made once. Only steps for devices that say so
+  // (DeviceTraits::joins_attention_gradients).
+  grad_qkv,
 };
 
 /// Attention over dims = batch..., M (queries), N (keys), D (head size of q and k), E (head size of v), in
@@ -69,7 +72,7 @@ enum class AttentionPass : std::uint8_t {
 /// of a row which is masked whole.)
 ///
 /// q, k, v and go are of one type, f32, f16 or bf16, but for what StoredKeys says, and so are the outputs o,
-/// dq, or dk and dv, of a step; highest, total and delta are f32.
+/// dq, dk and dv, of a step; highest, total and delta are f32.
 ///
 /// The gradients: dP[b,m,n] = sum_e go v; dS = P * (dP - delta); `gradient` is an element-wise kernel whose
 /// input 0 is dS, input 1 the raw product (neither is an operand), and whose output is dR;
@@ -82,7 +85,7 @@ struct AttentionStep {
   CausalMask causal;
   StoredKeys stored;
 
-  std::string_view kind() const;  // "attention", "attention_grad_q" or "attention_grad_kv"
+  std::string_view kind() const;  // "attention", "attention_grad_q", "attention_grad_kv" or "attention_grad"
   static std::string_view form() { return "attention"; }
   std::string name() const { return std::string(kind()); }
   int output_count() const;

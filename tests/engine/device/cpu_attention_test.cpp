@@ -8,6 +8,7 @@
 #include <functional>
 #include <numeric>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -93,6 +94,9 @@ void check(const Mask& mask, std::int64_t m, std::int64_t n, double fill) {
   const int dq = c.output(DType::f32, kHeads * m * kD);
   const int dk = c.output(DType::f32, kHeads * n * kD);
   const int dv = c.output(DType::f32, kHeads * n * kD);
+  const int joined_dk = c.output(DType::f32, kHeads * n * kD);
+  const int joined_dv = c.output(DType::f32, kHeads * n * kD);
+  const int joined_dq = c.output(DType::f32, kHeads * m * kD);
   const std::vector<Operand> forward = {queries(q, true), keys(k, true), keys(v, false)};
   std::vector<Operand> backward = forward;
   for (const Operand& operand : {queries(go, false), rows(highest), rows(total), rows(delta)})
@@ -100,6 +104,8 @@ void check(const Mask& mask, std::int64_t m, std::int64_t n, double fill) {
   add(AttentionPass::forward, forward, {queries(o, false), rows(out_highest), rows(out_total)});
   add(AttentionPass::grad_q, backward, {queries(dq, true)});
   add(AttentionPass::grad_kv, backward, {keys(dk, true), keys(dv, false)});
+  add(AttentionPass::grad_qkv, backward,
+      {keys(joined_dk, true), keys(joined_dv, false), queries(joined_dq, true)});
   c.check({2e-5, 5e-5});
 }
 
@@ -241,6 +247,9 @@ void check_masked_rows(std::int64_t n, double fill, bool hint) {
   const Operand dq = view(c.output(DType::f32, x.m * x.d), {x.d, 0, 1, 0});
   const Operand dk = view(c.output(DType::f32, n * x.d), {0, x.d, 1, 0});
   const Operand dv = view(c.output(DType::f32, n * x.e), {0, x.e, 0, 1});
+  const Operand all_dk = view(c.output(DType::f32, n * x.d), {0, x.d, 1, 0});
+  const Operand all_dv = view(c.output(DType::f32, n * x.e), {0, x.e, 0, 1});
+  const Operand all_dq = view(c.output(DType::f32, x.m * x.d), {x.d, 0, 1, 0});
   const Operand query = view(-1, {1, 0, 0, 0}, x.offset);
   const Operand key = view(-1, {0, 1, 0, 0});
   const int scale = c.scalar(DType::f32, floating(x.scale));
@@ -268,12 +277,14 @@ void check_masked_rows(std::int64_t n, double fill, bool hint) {
   add(AttentionPass::forward, {q, k, v, query, key, o, highest, total});
   add(AttentionPass::grad_q, {q, k, v, go, highest, total, delta, query, key, dq});
   add(AttentionPass::grad_kv, {q, k, v, go, highest, total, delta, query, key, dk, dv});
+  add(AttentionPass::grad_qkv, {q, k, v, go, highest, total, delta, query, key, all_dk, all_dv, all_dq});
 
   x.fill = static_cast<float>(fill);
   x.compute();
   const auto outputs = c.run_on_device();
   const std::pair<const char*, const std::vector<double>*> expected[] = {
-      {"o", &x.o}, {"highest", &x.highest}, {"total", &x.total}, {"dq", &x.dq}, {"dk", &x.dk}, {"dv", &x.dv}};
+      {"o", &x.o}, {"highest", &x.highest}, {"total", &x.total}, {"dq", &x.dq}, {"dk", &x.dk}, {"dv", &x.dv},
+      {"dk of all", &x.dk}, {"dv of all", &x.dv}, {"dq of all", &x.dq}};
   for (std::size_t output = 0; output < outputs.size(); ++output) {
     const auto& [name, want] = expected[output];
     for (std::size_t i = 0; i < want->size(); ++i) {
@@ -289,6 +300,31 @@ TEST(CpuAttention, RowsThatAreMaskedWhole) {
       for (bool hint : {false, true}) check_masked_rows(n, fill, hint);
 }
 
+/// As many heads as every machine's cores share out evenly, so that one walk makes all gradients.
+TEST(CpuAttention, AllGradientsOfManyHeads) {
+  const std::int64_t heads = 2 * std::max(1U, std::thread::hardware_concurrency());
+  const AttentionSetting settings[] = {
+      {.heads = heads, .m = 70, .n = 90, .d = 8, .e = 16, .score = ScoreKind::causal, .joined = true},
+      {.heads = heads, .m = 3, .n = 130, .d = 16, .e = 8, .score = ScoreKind::capped, .joined = true},
+      {.heads = heads,
+       .m = 600,
+       .n = 5,
+       .d = 8,
+       .e = 8,
+       .score = ScoreKind::bias,
+       .heads_inside = true,
+       .joined = true},
+      {.batch = 2, .heads = heads, .group = 2, .m = 9, .n = 70, .d = 5, .e = 7, .joined = true},
+      {.heads = heads, .m = 0, .n = 7, .d = 8, .e = 8, .joined = true},
+      {.heads = heads, .m = 7, .n = 0, .d = 8, .e = 8, .joined = true}};
+  for (const AttentionSetting& s : settings) {
+    SCOPED_TRACE(s.text());
+    AttentionCase c(Device{}, s);
+    c.add_gradients();
+    c.plan().check({3e-5, 5e-5});
+  }
+}
+
 /// Enough work for several threads: the order of every sum is fixed all the same.
 TEST(CpuAttention, ThreadsDoNotChangeResults) {
   AttentionCase forward(Device{},
@@ -296,8 +332,10 @@ TEST(CpuAttention, ThreadsDoNotChangeResults) {
   forward.add_forward();
   AttentionCase backward(Device{}, {.heads = 3, .m = 150, .n = 200, .d = 32, .e = 32});
   backward.add_gradients();
+  AttentionCase joined(Device{}, {.heads = 3, .m = 150, .n = 200, .d = 32, .e = 32, .joined = true});
+  joined.add_gradients();
   const int before = cpu_threads();
-  for (AttentionCase* c : {&forward, &backward}) {
+  for (AttentionCase* c : {&forward, &backward, &joined}) {
     set_cpu_threads(1);
     const auto alone = c->plan().run_on_device();
     for (int threads : {2, 3}) {

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <thread>
 
 #include "engine/device/cpu/attention/attention_pieces.h"
 #include "engine/device/cpu/host/openblas.h"
@@ -33,8 +34,11 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; 
 
 }  // namespace
 
-PreparedAttention::PreparedAttention(const Plan& plan, const Step& step, const AttentionStep& attention)
-    : pass_(attention.pass), mask_(attention.causal) {
+PreparedAttention::PreparedAttention(const Plan& plan, const Step& step, const AttentionStep& attention,
+                                     AttentionPass pass)
+    : pass_(pass),
+      by_keys_(pass == AttentionPass::grad_kv || pass == AttentionPass::grad_qkv),
+      mask_(attention.causal) {
   const int rank = step.dims.rank();
   const int n = rank - 3;
   const int d = rank - 2;
@@ -42,7 +46,7 @@ PreparedAttention::PreparedAttention(const Plan& plan, const Step& step, const A
   const auto shared = [&](std::size_t operand) { return step.operands[operand].strides[rank - 5] == 0; };
   // One query of each head of a group, as in decoding: rows of one matrix.
   grouped_ = rank > 4 && step.dims[rank - 4] == 1 && shared(1) && shared(2) &&
-             (attention.stored.rows == 0 || shared(3)) && pass_ != AttentionPass::grad_kv;
+             (attention.stored.rows == 0 || shared(3)) && !by_keys_;
   query_dim_ = grouped_ ? rank - 5 : rank - 4;
   const int m = query_dim_;
   queries_ = step.dims[m];
@@ -67,11 +71,14 @@ PreparedAttention::PreparedAttention(const Plan& plan, const Step& step, const A
     highest_ = matrix(plan, step, 4, m, -1);
     total_ = matrix(plan, step, 5, m, -1);
     delta_ = matrix(plan, step, 6, m, -1);
+    // Of grad_qkv the last is dq.
     if (pass_ == AttentionPass::grad_q) {
       out_ = matrix(plan, step, last, m, d);
     } else {
-      out_ = matrix(plan, step, last - 1, n, d);
-      out2_ = matrix(plan, step, last, n, e);
+      const std::size_t values = attention.pass == AttentionPass::grad_qkv ? last - 1 : last;
+      out_ = matrix(plan, step, values - 1, n, d);
+      out2_ = matrix(plan, step, values, n, e);
+      if (pass_ == AttentionPass::grad_qkv) out3_ = matrix(plan, step, last, m, d);
     }
   }
   const auto in_pairs = [](const Matrix& x) {
@@ -87,7 +94,19 @@ PreparedAttention::PreparedAttention(const Plan& plan, const Step& step, const A
         named + score.inputs.size() - 1 + static_cast<std::size_t>(score.index_count);
     gradient_.emplace(score_kernel(step, *attention.gradient, 2, after_score, score.scalars.size()));
   }
+  if (pass_ == AttentionPass::grad_qkv && !joins()) {
+    pass_ = AttentionPass::grad_kv;
+    of_queries_ = std::shared_ptr<const PreparedAttention>(
+        new PreparedAttention(plan, step, attention, AttentionPass::grad_q));
+  }
   choose_blocks();
+}
+
+// Of the seven products of two walks one makes five. The threads that may be used are no part of it: results
+// would depend on them.
+bool PreparedAttention::joins() const {
+  const std::int64_t cores = std::max(1U, std::thread::hardware_concurrency());
+  return ceil_div(batches_, cores) * cores * 5 <= batches_ * 7;
 }
 
 /// Says how rows of k and v are stored.
@@ -146,16 +165,15 @@ ScoreKernel PreparedAttention::score_kernel(const Step& step, const Kernel& kern
 }
 
 void PreparedAttention::choose_blocks() {
-  const bool by_keys = pass_ == AttentionPass::grad_kv;
-  std::int64_t& own = by_keys ? key_block_ : query_block_;
-  std::int64_t& other = by_keys ? query_block_ : key_block_;
-  const std::int64_t own_rows = by_keys ? keys_ : queries_;
+  std::int64_t& own = by_keys_ ? key_block_ : query_block_;
+  std::int64_t& other = by_keys_ ? query_block_ : key_block_;
+  const std::int64_t own_rows = by_keys_ ? keys_ : queries_;
   own = std::clamp<std::int64_t>(own_rows, 1, kOwnBlock);
   // Few of the one leave room for more of the other.
   const bool in_rows = k_.in_rows && v_.in_rows && own <= kInRows;
-  other = std::clamp<std::int64_t>(by_keys ? queries_ : keys_, 1,
+  other = std::clamp<std::int64_t>(by_keys_ ? queries_ : keys_, 1,
                                    (in_rows ? kRowScores : kOwnBlock * kOtherBlock) / own);
-  blocks_ = ceil_div(own_rows, own);
+  blocks_ = pass_ == AttentionPass::grad_qkv ? 1 : ceil_div(own_rows, own);
   if (in_rows && pass_ == AttentionPass::forward && blocks_ == 1 && batches_ < kManyHeads)
     parts_ = std::max<std::int64_t>(ceil_div(keys_, kKeysOfPart), 1);
   const double points =
@@ -163,7 +181,7 @@ void PreparedAttention::choose_blocks() {
   double products = static_cast<double>(head_ + value_);
   double point = score_->nanoseconds_per_point() + 0.4;
   if (gradient_) {
-    products *= 2;
+    products *= pass_ == AttentionPass::grad_qkv ? 2.5 : 2;
     point += gradient_->nanoseconds_per_point();
   }
   nanoseconds_ = points * (0.01 * products + point) * (mask_.fill >= 0 ? 0.6 : 1);
@@ -311,16 +329,16 @@ void PreparedAttention::store(const RunContext& context, const Matrix& x, std::i
 
 std::size_t PreparedAttention::lay_out(Work& work, std::byte* memory) const {
   const bool forward = pass_ == AttentionPass::forward;
-  const bool by_keys = pass_ == AttentionPass::grad_kv;
   AttentionPieces pieces(memory);
   const std::int64_t points = query_block_ * key_block_;
   work.scores = pieces.floats(points);
   work.products = pieces.floats(forward ? 0 : points);
   work.raw = pieces.floats(gradient_ && gradient_->uses(1) ? points : 0);
-  work.sum = pieces.floats(by_keys   ? key_block_ * head_
+  work.sum = pieces.floats(by_keys_  ? key_block_ * head_
                            : forward ? query_block_ * value_
                                      : query_block_ * head_);
-  work.sum2 = pieces.floats(by_keys ? key_block_ * value_ : 0);
+  work.sum2 = pieces.floats(by_keys_ ? key_block_ * value_ : 0);
+  work.sum3 = pieces.floats(pass_ == AttentionPass::grad_qkv ? queries_ * head_ : 0);
   work.packed[0] = pieces.floats(q_.regular ? 0 : query_block_ * head_);
   work.packed[1] = pieces.floats(k_.regular ? 0 : key_block_ * head_);
   work.packed[2] = pieces.floats(v_.regular ? 0 : key_block_ * value_);
@@ -379,8 +397,10 @@ void PreparedAttention::run_tasks(const RunContext& context, std::int64_t begin,
       forward(context, work, batch, block);
     else if (pass_ == AttentionPass::grad_q)
       gradient_q(context, work, batch, block);
-    else
+    else if (pass_ == AttentionPass::grad_kv)
       gradient_kv(context, work, batch, block);
+    else
+      gradient_qkv(context, work, batch);
   }
 }
 
@@ -426,6 +446,11 @@ void PreparedAttention::run_parts(const RunContext& context, double nanoseconds)
 }
 
 void PreparedAttention::run(const RunContext& context) const {
+  run_walk(context);
+  if (of_queries_ != nullptr) of_queries_->run_walk(context);
+}
+
+void PreparedAttention::run_walk(const RunContext& context) const {
   const std::int64_t tasks = batches_ * blocks_;
   if (tasks == 0) return;
   // Of the keys that one query does not see, nothing is computed.

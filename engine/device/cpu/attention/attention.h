@@ -2,7 +2,9 @@
 //
 // Scores exist for a block of queries and a block of keys at a time, in scratch that stays in a thread's
 // cache. Tasks are the blocks of queries of each batch (of keys, for the gradients of k and v); a task walks
-// along all blocks of the other side in their order, so results are the same for any number of threads.
+// along all blocks of the other side in their order, so results are the same for any number of threads. Where
+// there are enough batches for the machine's cores, and all gradients are wanted, a task is all of a batch:
+// scores and their gradients are then made once, not twice.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +25,14 @@ namespace caldera::cpu {
 /// An attention step made ready.
 class PreparedAttention {
  public:
-  PreparedAttention(const Plan& plan, const Step& step, const AttentionStep& attention);
+  PreparedAttention(const Plan& plan, const Step& step, const AttentionStep& attention)
+      : PreparedAttention(plan, step, attention, attention.pass) {}
   void run(const RunContext& context) const;
 
  private:
+  /// Makes some of what the step makes ready: one of two passes instead of grad_qkv.
+  PreparedAttention(const Plan& plan, const Step& step, const AttentionStep& attention, AttentionPass pass);
+
   /// An operand: a matrix, or a vector of one element a query, for every position of the batch.
   struct Matrix {
     std::int32_t buffer = -1;
@@ -55,6 +61,7 @@ class PreparedAttention {
     float* raw;               // q k^T where `gradient_` reads it
     float* sum;               // of what becomes o, dq or dk
     float* sum2;              // of what becomes dv
+    float* sum3;              // of what becomes dq beside them, for all queries
     float* packed[4];         // rows of q, k, v, go that products cannot take as they are
     std::byte* line;          // a row of a 16-bit type on its way there
     const PanelTiles* pairs;  // where products take all operands as they are, in bf16: of pairs
@@ -92,6 +99,8 @@ class PreparedAttention {
   ScoreKernel score_kernel(const Step& step, const Kernel& kernel, std::size_t given,
                            std::size_t first_operand, std::size_t first_scalar) const;
   void set_stored(const Step& step, const StoredKeys& stored);
+  /// Whether one walk makes all gradients in less time than two, which share out more evenly.
+  bool joins() const;
   void choose_blocks();
 
   std::int64_t element(const Matrix& x, std::int64_t batch) const;
@@ -117,6 +126,7 @@ class PreparedAttention {
 
   /// Sets `work` up in `memory`, or, without memory, returns the bytes that it takes.
   std::size_t lay_out(Work& work, std::byte* memory) const;
+  void run_walk(const RunContext& context) const;
   void run_tasks(const RunContext& context, std::int64_t begin, std::int64_t end) const;
   void forward(const RunContext& context, Work& work, std::int64_t batch, std::int64_t block) const;
   /// The raw products of a block of queries and keys, and what its weights make of the values.
@@ -130,6 +140,7 @@ class PreparedAttention {
   void add_values(Work& work, const Place& at, const KeyBlock& block) const;
   void gradient_q(const RunContext& context, Work& work, std::int64_t batch, std::int64_t block) const;
   void gradient_kv(const RunContext& context, Work& work, std::int64_t batch, std::int64_t block) const;
+  void gradient_qkv(const RunContext& context, Work& work, std::int64_t batch) const;
   /// Takes a block of queries and keys into the sums of a gradient step.
   struct Block {
     std::int64_t query, queries, key, keys;
@@ -180,6 +191,7 @@ class PreparedAttention {
   bool hides_masked_keys(const Causal& causal, const Place& place, std::int64_t query) const;
 
   AttentionPass pass_;
+  bool by_keys_;  // tasks own keys and walk along queries
   std::vector<std::int64_t> batch_;
   std::int64_t batches_ = 1;
   std::int64_t queries_ = 0, keys_ = 0, head_ = 0, value_ = 0;  // M, N, D, E
@@ -192,11 +204,12 @@ class PreparedAttention {
   Matrix q_, k_, v_, go_, delta_;
   RowNumbers rows_;
   Matrix highest_, total_;  // outputs of the forward step, operands of the gradients
-  Matrix out_, out2_;       // o; dq; dk and dv
+  Matrix out_, out2_, out3_;  // o; dq; dk, dv and dq
   std::optional<ScoreKernel> score_;
   std::optional<ScoreKernel> gradient_;
   std::int64_t parts_ = 1;  // of the keys, that tasks take apart from one another
   double nanoseconds_ = 0;
+  std::shared_ptr<const PreparedAttention> of_queries_;  // makes dq in a walk of its own, after this one
 };
 
 }  // namespace caldera::cpu

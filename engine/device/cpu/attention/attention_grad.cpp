@@ -94,6 +94,13 @@ void PreparedAttention::gradient_kv(const RunContext& context, Work& work, std::
     const MatrixView q = rows_for(work, at.q, query, queries, 0);
     const MatrixView go = rows_for(work, at.go, query, queries, 3);
     gradient_block(work, at, {query, queries, key, keys}, q, k, v, go);
+    if (pass_ == AttentionPass::grad_qkv) {
+      float* sum = work.sum3 + query * head_;
+      if (work.pairs != nullptr)
+        weigh_pairs(work, work.products, queries, {&at.k, key, keys}, sum, true);
+      else
+        multiply(queries, head_, keys, {work.products, keys, 1}, k, sum, head_, true);
+    }
     if (work.pairs != nullptr) {
       weigh_pairs_across(work, work.products, keys, {&at.q, query, queries}, work.sum, query > begin);
       weigh_pairs_across(work, work.scores, keys, {&at.go, query, queries}, work.sum2, query > begin);
@@ -106,6 +113,13 @@ void PreparedAttention::gradient_kv(const RunContext& context, Work& work, std::
   }
   store(context, out_, batch, key, keys, work.sum, work.line);
   store(context, out2_, batch, key, keys, work.sum2, work.line);
+}
+
+void PreparedAttention::gradient_qkv(const RunContext& context, Work& work, std::int64_t batch) const {
+  std::fill_n(work.sum3, queries_ * head_, 0.0F);
+  for (std::int64_t key = 0; key < keys_; key += key_block_)
+    gradient_kv(context, work, batch, key / key_block_);
+  store(context, out3_, batch, 0, queries_, work.sum3, work.line);
 }
 
 }  // namespace caldera::cpu

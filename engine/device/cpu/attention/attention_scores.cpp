@@ -176,10 +176,22 @@ void ScoreRunner::run(const Block& block, std::span<float* const> given, float* 
   if (!kernel_.variants_.empty() && block.columns >= kWideRow) {
     std::array<Edge, kMostComparisons> edges{};
     for (std::size_t i = 0; i < kernel_.comparisons_.size(); ++i) edges[i] = edge(kernel_.comparisons_[i]);
+    const std::span<const Edge> known(edges.data(), kernel_.comparisons_.size());
     machines_ = {};
-    for (std::int64_t r = 0; r < block.rows; ++r)
-      run_row({block.row + r, 1, block.column, block.columns}, {edges.data(), kernel_.comparisons_.size()},
-              points, blocks_at(r * leading), output + r * leading);
+    // Rows that no edge crosses are taken together, as many as fit a tile.
+    const std::int64_t height = leading == block.columns ? std::max<std::int64_t>(tile / block.columns, 1) : 1;
+    for (std::int64_t r = 0; r < block.rows; r += height) {
+      const Block rows{block.row + r, std::min(height, block.rows - r), block.column, block.columns};
+      const auto outcomes = rows.rows > 1 ? outcomes_of(rows, known) : std::nullopt;
+      if (outcomes) {
+        run_tile(kernel_.variants_[*outcomes], machine_of(*outcomes, points), rows, blocks_at(r * leading),
+                 output + r * leading, leading);
+        continue;
+      }
+      for (std::int64_t i = r; i < r + rows.rows; ++i)
+        run_row({block.row + i, 1, block.column, block.columns}, known, points, blocks_at(i * leading),
+                output + i * leading);
+    }
     return;
   }
   const RowFunction machine = machine_for(*kernel_.whole_.program, points);
@@ -216,6 +228,30 @@ ScoreRunner::Edge ScoreRunner::edge(const CoordinateComparison& comparison) cons
   return edge;
 }
 
+// Linear functions of row and column have their extremes in corners.
+std::optional<std::uint32_t> ScoreRunner::outcomes_of(const Block& block, std::span<const Edge> edges) {
+  std::uint32_t outcomes = 0;
+  for (std::size_t i = 0; i < edges.size(); ++i) {
+    const Edge& e = edges[i];
+    const std::int64_t corner = e.base + e.row * block.row + e.column * block.column;
+    const std::int64_t down = e.row * (block.rows - 1);
+    const std::int64_t right = e.column * (block.columns - 1);
+    const std::int64_t least = corner + std::min<std::int64_t>(down, 0) + std::min<std::int64_t>(right, 0);
+    const std::int64_t most = corner + std::max<std::int64_t>(down, 0) + std::max<std::int64_t>(right, 0);
+    if (least >= 0)
+      outcomes |= 1U << i;
+    else if (most >= 0)
+      return std::nullopt;
+  }
+  return outcomes;
+}
+
+RowFunction ScoreRunner::machine_of(std::uint32_t outcomes, std::int64_t points) {
+  Machine& machine = machines_[outcomes];
+  if (!machine.is_known) machine = {machine_for(*kernel_.variants_[outcomes].program, points), true};
+  return machine.function;
+}
+
 /// One row, in spans on each of which all comparisons have one outcome. `points`: of the whole block.
 void ScoreRunner::run_row(const Block& row, std::span<const Edge> edges, std::int64_t points,
                           std::span<float* const> given, float* output) {
@@ -234,12 +270,9 @@ void ScoreRunner::run_row(const Block& row, std::span<const Edge> edges, std::in
       else if (value < 0 && e.column > 0)
         next = std::min(next, column + steps_to(-value + e.column - 1, e.column));
     }
-    const ScoreKernel::Variant& variant = kernel_.variants_[outcomes];
-    Machine& machine = machines_[outcomes];
-    if (!machine.is_known) machine = {machine_for(*variant.program, points), true};
     const std::int64_t at = column - row.column;
     for (std::size_t i = 0; i < given.size(); ++i) blocks[i] = given[i] + at;
-    run_tile(variant, machine.function, {row.row, 1, column, next - column}, {blocks, given.size()},
+    run_tile(kernel_.variants_[outcomes], machine_of(outcomes, points), {row.row, 1, column, next - column}, {blocks, given.size()},
              output + at, row.columns);
     column = next;
   }

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -95,6 +96,9 @@ class ScoreRunner {
     std::int64_t base, row, column;
   };
   Edge edge(const CoordinateComparison& comparison) const;
+  /// The outcomes of all comparisons, where they are the same at all points of a block.
+  static std::optional<std::uint32_t> outcomes_of(const Block& block, std::span<const Edge> edges);
+  RowFunction machine_of(std::uint32_t outcomes, std::int64_t points);
   void run_row(const Block& row, std::span<const Edge> edges, std::int64_t points,
                std::span<float* const> given, float* output);
   void place_operands(const ScoreKernel::Variant& variant, const Block& part);

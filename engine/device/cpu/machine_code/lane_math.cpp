@@ -28,34 +28,39 @@ Vec expm1_of_rest(const Lanes& l, const Vec& r) {
   return l.mul_add(p, l.mul(r, r), r);
 }
 
-Vec scaled_exp(const Lanes& l, const Vec& r, const Vec& n) {
+// As in math_f32-inl.h: of lanes below the lower limit nothing is computed.
+struct Exponents {
+  Vec x, bounded;
+  LaneMask live;
+};
+
+Exponents exponents_within(const Lanes& l, const Vec& x, float low, float high) {
+  const LaneMask live = l.compare(x, Is::not_less, l.constant(low));
+  if (l.is_wide) return {x, l.apply_where(live, Lanes::Id::kIdVminps, l.splat(high), x), live};
+  return {x, l.keep(live, l.least(x, l.constant(high))), live};
+}
+
+Vec scaled_exp(const Lanes& l, const Exponents& of, const Vec& r, const Vec& n) {
   const Vec e = l.add(expm1_of_rest(l, r), l.constant(1.0F));
-  if (l.is_wide) return l.apply(Lanes::Id::kIdVscalefps, e, n);
+  if (l.is_wide) return l.apply_where(of.live, Lanes::Id::kIdVscalefps, e, n);
   const Vec power = l.to_i32(n);
   const Vec half = l.shift_right(power, 1);
-  return l.mul(l.mul(e, power_of_two(l, half)), power_of_two(l, l.sub_i32(power, half)));
-}
-
-Vec exponent_within(const Lanes& l, const Vec& x, float low, float high) {
-  if (l.is_wide) return l.greatest(l.splat(low), l.least(l.splat(high), x));
-  return l.least(l.greatest(x, l.constant(low)), l.constant(high));
-}
-
-Vec keep_exponent_nan(const Lanes& l, const Vec& x, const Vec& result) {
-  return l.is_wide ? result : keep_nan(l, x, result);
+  const Vec scaled = l.mul(l.mul(e, power_of_two(l, half)), power_of_two(l, l.sub_i32(power, half)));
+  return keep_nan(l, of.x, l.keep(of.live, scaled));
 }
 
 Vec exp_lanes(const Lanes& l, const Vec& x) {
+  const Exponents of = exponents_within(l, x, -104.0F, 89.0F);
   Vec n;
-  const Vec r = reduce_by_ln2(l, exponent_within(l, x, -104.0F, 89.0F), n);
-  return keep_exponent_nan(l, x, scaled_exp(l, r, n));
+  const Vec r = reduce_by_ln2(l, of.bounded, n);
+  return scaled_exp(l, of, r, n);
 }
 
 Vec exp2_lanes(const Lanes& l, const Vec& x) {
-  const Vec bounded = exponent_within(l, x, -151.0F, 129.0F);
-  const Vec n = l.round(bounded);
-  const Vec r = l.mul(l.sub(bounded, n), l.constant(0.693147180559945309F));
-  return keep_exponent_nan(l, x, scaled_exp(l, r, n));
+  const Exponents of = exponents_within(l, x, -151.0F, 129.0F);
+  const Vec n = l.round(of.bounded);
+  const Vec r = l.mul(l.sub(of.bounded, n), l.constant(0.693147180559945309F));
+  return scaled_exp(l, of, r, n);
 }
 
 Vec expm1_lanes(const Lanes& l, const Vec& x) {

@@ -71,6 +71,12 @@ Lanes::Vec Lanes::apply(Id id, const Op& a, const Op& b, const Op& c) const {
   return v;
 }
 
+Lanes::Vec Lanes::apply_where(const LaneMask& mask, Id id, const Op& a, const Op& b) const {
+  const Vec v = fresh();
+  cc.k(mask.bits).z().emit(id, v, a, b);
+  return v;
+}
+
 Lanes::Vec Lanes::bit_and(const Vec& a, const Op& b) const {
   return apply(is_wide ? Id::kIdVpandd : Id::kIdVandps, a, b);
 }

@@ -47,6 +47,8 @@ class Lanes {
   Vec apply(Id id, const Op& a) const;
   Vec apply(Id id, const Op& a, const Op& b) const;
   Vec apply(Id id, const Op& a, const Op& b, const Op& c) const;
+  /// Computes only the lanes of the mask; the others are 0. Wide instructions alone.
+  Vec apply_where(const LaneMask& mask, Id id, const Op& a, const Op& b) const;
 
   Vec add(const Vec& a, const Op& b) const { return apply(Id::kIdVaddps, a, b); }
   Vec sub(const Vec& a, const Op& b) const { return apply(Id::kIdVsubps, a, b); }
@@ -88,6 +90,7 @@ class Lanes {
     less_equal = 0x12,
     unordered = 0x03,
     not_equal = 0x04,
+    not_less = 0x15,  // true of NaN
     greater_equal = 0x1d,
     greater = 0x1e,
   };

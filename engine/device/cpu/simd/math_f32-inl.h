@@ -57,48 +57,58 @@ HWY_INLINE VF expm1_of_rest(VF r) {
 
 HWY_INLINE VF keep_nan(VF x, VF y) { return hn::IfThenElse(hn::IsNaN(x), x, y); }
 
-/// exp(r) 2^n for |r| <= ln 2 / 2 and integral n in [-160, 160], subnormal and infinite results included.
-HWY_INLINE VF scaled_exp(VF r, VF n) {
-  const VF e = hn::Add(expm1_of_rest(r), splat(1.0F));
+/// The exponents of a vector, between limits beyond which exponentials are 0 or infinity. Intel's processors
+/// take some 50 times as long for a vector where a result underflows, as with the scores that a mask hides: of
+/// lanes below `low` nothing is computed.
+class Exponents {
+ public:
+  HWY_INLINE Exponents(VF x, float low, float high) : x_(x) {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-  return VF{_mm512_scalef_ps(e.raw, n.raw)};  // with the right underflow and overflow
+    live_ = _mm512_cmp_ps_mask(x.raw, splat(low).raw, _CMP_NLT_UQ);
+    // The minimum of AVX-512 gives the second operand where one is NaN.
+    bounded_ = VF{_mm512_maskz_min_ps(live_, splat(high).raw, x.raw)};
 #else
-  // 2^n is the product of two normal powers.
-  const VI power = hn::ConvertTo(I32(), n);
-  const VI half = hn::ShiftRight<1>(power);
-  return hn::Mul(hn::Mul(e, power_of_two(half)), power_of_two(hn::Sub(power, half)));
+    vanishing_ = hn::Lt(x, splat(low));
+    bounded_ = hn::IfThenZeroElse(vanishing_, hn::Min(x, splat(high)));
 #endif
-}
+  }
+  HWY_INLINE VF bounded() const { return bounded_; }
 
-/// x between limits beyond which exponentials are 0 or infinity; NaN where x is.
-HWY_INLINE VF exponent_within(VF x, float low, float high) {
+  /// exp(r) 2^n for |r| <= ln 2 / 2 and integral n in [-160, 160], which are made of bounded(): subnormal and
+  /// infinite results included, 0 below the lower limit, NaN where the exponent is.
+  HWY_INLINE VF exp(VF r, VF n) const {
+    const VF e = hn::Add(expm1_of_rest(r), splat(1.0F));
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-  // The minimum and maximum of AVX-512 give the second operand where one is NaN.
-  return VF{_mm512_max_ps(splat(low).raw, _mm512_min_ps(splat(high).raw, x.raw))};
+    return VF{_mm512_maskz_scalef_ps(live_, e.raw, n.raw)};  // with the right underflow and overflow
 #else
-  return hn::Min(hn::Max(x, splat(low)), splat(high));
+    // 2^n is the product of two normal powers.
+    const VI power = hn::ConvertTo(I32(), n);
+    const VI half = hn::ShiftRight<1>(power);
+    const VF scaled = hn::Mul(hn::Mul(e, power_of_two(half)), power_of_two(hn::Sub(power, half)));
+    return keep_nan(x_, hn::IfThenZeroElse(vanishing_, scaled));
 #endif
-}
+  }
 
-/// Restores the NaN of x in a result that scaled_exp() made of exponent_within(x).
-HWY_INLINE VF keep_exponent_nan([[maybe_unused]] VF x, VF result) {
+ private:
+  VF x_, bounded_;
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-  return result;
+  __mmask16 live_;
 #else
-  return keep_nan(x, result);
+  hn::Mask<F32> vanishing_;
 #endif
-}
+};
 
 HWY_INLINE VF exp_f32(VF x) {
+  const Exponents exponents(x, -104.0F, 89.0F);
   VF n;
-  const VF r = reduce_by_ln2(exponent_within(x, -104.0F, 89.0F), n);
-  return keep_exponent_nan(x, scaled_exp(r, n));
+  const VF r = reduce_by_ln2(exponents.bounded(), n);
+  return exponents.exp(r, n);
 }
 
 HWY_INLINE VF exp2_f32(VF x) {
-  const VF bounded = exponent_within(x, -151.0F, 129.0F);
-  const VF n = hn::Round(bounded);
-  return keep_exponent_nan(x, scaled_exp(hn::Mul(hn::Sub(bounded, n), splat(0.693147180559945309F)), n));
+  const Exponents exponents(x, -151.0F, 129.0F);
+  const VF n = hn::Round(exponents.bounded());
+  return exponents.exp(hn::Mul(hn::Sub(exponents.bounded(), n), splat(0.693147180559945309F)), n);
 }
 
 HWY_INLINE VF expm1_f32(VF x) {

@@ -87,6 +87,8 @@ const char* shader_name(AttentionPass pass) {
       return "attention_grad_q";
     case AttentionPass::grad_kv:
       return "attention_grad_kv";
+    case AttentionPass::grad_qkv:
+      break;
   }
   return "attention_forward";
 }
@@ -218,6 +220,10 @@ void encode_attention(Encoder& encoder, const Step& step, const AttentionStep& a
   };
   if (!attention.stored.is_plain() || type(1) != type(0))
     throw DTypeError("keys as they are stored are read on the CPU alone (DeviceTraits::reads_stored_keys)");
+  if (attention.pass == AttentionPass::grad_qkv)
+    throw DTypeError(
+        "all gradients of attention come from one step on the CPU alone "
+        "(DeviceTraits::joins_attention_gradients)");
   const MatrixTypes types = matrix_types(encoder.plan, step);
   const AttentionBlocking b = blocking_of(context, attention, space, types.operands);
   if (b.tasks == 0) return;
