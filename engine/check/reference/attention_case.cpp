@@ -21,7 +21,8 @@ std::string AttentionSetting::text() const {
   return std::string(kNames[static_cast<int>(score)]) + " " +
          Shape({batch, heads, group, m, n, d, e}).to_string() + " fill " + std::to_string(fill) + " offset " +
          std::to_string(offset) + "+" + std::to_string(offset_scalar) +
-         (heads_inside ? " heads inside" : "") + (joined ? " joined" : "") + (memory == kF ? "" : " " + std::string(name(memory)));
+         (heads_inside ? " heads inside" : "") + (joined ? " joined" : "") +
+         (memory == kF ? "" : " " + std::string(name(memory)));
 }
 
 AttentionCase::AttentionCase(PlanCase& plan, const AttentionSetting& setting)

@@ -47,7 +47,8 @@ class AttentionCase {
   void add_forward();
   /// Adds a forward step with o alone as an output of the plan: nobody reads highest and total.
   void add_forward_alone();
-  /// Adds both gradient steps, or the one that makes all. go and delta are random, highest and total are what the reference says.
+  /// Adds both gradient steps, or the one that makes all. go and delta are random, highest and total are what
+  /// the reference says.
   void add_gradients();
   /// Adds all steps: the gradients read highest and total where the forward step put them. Outputs of
   /// the plan are o, dq, dk and dv.

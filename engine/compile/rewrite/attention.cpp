@@ -23,7 +23,12 @@ const OpDef kPermute{.name = "permute_dims", .kind = OpClass::permute};
 class AttentionFinder {
  public:
   AttentionFinder(const Program& program, const DeviceTraits& traits)
-      : program_(program), traits_(traits), uses_(count_uses(program)), match_(program), build_(program), equal_(program) {
+      : program_(program),
+        traits_(traits),
+        uses_(count_uses(program)),
+        match_(program),
+        build_(program),
+        equal_(program) {
     // Each kind is found from those before it, wherever in the program they stand.
     for (auto note : {&AttentionFinder::note_softmax, &AttentionFinder::note_value,
                       &AttentionFinder::note_score_gradient, &AttentionFinder::note_key_gradient}) {
@@ -299,8 +304,8 @@ class AttentionFinder {
   /// Whether the gradient of q comes from the step that makes those of k and v.
   bool joins(Id ds, Id raw_grad, DType type) const {
     const auto of_key = raw_grad_.find(ds);
-    return traits_.joins_attention_gradients && of_key != raw_grad_.end() && of_key->second.node == raw_grad &&
-           of_key->second.type == type;
+    return traits_.joins_attention_gradients && of_key != raw_grad_.end() &&
+           of_key->second.node == raw_grad && of_key->second.type == type;
   }
   bool is_key_gradient(Id a, Id b, Id ds) const {
     const Softmax& s = softmax_.at(grads_.at(ds).softmax);
@@ -358,7 +363,7 @@ class AttentionFinder {
   std::map<Id, Value> value_;  // of a softmax
   std::map<Id, ScoreGrad> grads_;
   std::map<Id, RawGrad> raw_grad_;  // of the cotangent of a score, for the keys
-  std::map<Id, Id> kept_;      // of a softmax that is computed again: the product of the forward pass
+  std::map<Id, Id> kept_;           // of a softmax that is computed again: the product of the forward pass
   std::vector<Id> pending_;
   EqualValues equal_;
 };

@@ -56,7 +56,7 @@ enum class AttentionPass : std::uint8_t {
   forward,  // operands: q, k, v, score's, outputs: o[b,m,e] = sum_n P v[b,n,e], highest, total
   grad_q,   // operands: q, k, v, go[b,m,e], highest, total, delta[b,m], score's, gradient's, output dq[b,m,d]
   grad_kv,  // the same operands but for the outputs dk[b,n,d], dv[b,n,e]
-  // The same operands but for the outputs dk, dv, dq: scores are made once. Only steps for devices that say so
+  // Has the same operands but for the outputs dk, dv, dq: scores are made once. Only for devices that say so
   // (DeviceTraits::joins_attention_gradients).
   grad_qkv,
 };

@@ -283,8 +283,8 @@ void check_masked_rows(std::int64_t n, double fill, bool hint) {
   x.compute();
   const auto outputs = c.run_on_device();
   const std::pair<const char*, const std::vector<double>*> expected[] = {
-      {"o", &x.o}, {"highest", &x.highest}, {"total", &x.total}, {"dq", &x.dq}, {"dk", &x.dk}, {"dv", &x.dv},
-      {"dk of all", &x.dk}, {"dv of all", &x.dv}, {"dq of all", &x.dq}};
+      {"o", &x.o},   {"highest", &x.highest}, {"total", &x.total},  {"dq", &x.dq},       {"dk", &x.dk},
+      {"dv", &x.dv}, {"dk of all", &x.dk},    {"dv of all", &x.dv}, {"dq of all", &x.dq}};
   for (std::size_t output = 0; output < outputs.size(); ++output) {
     const auto& [name, want] = expected[output];
     for (std::size_t i = 0; i < want->size(); ++i) {

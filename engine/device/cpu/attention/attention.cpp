@@ -404,47 +404,6 @@ void PreparedAttention::run_tasks(const RunContext& context, std::int64_t begin,
   }
 }
 
-/// Few heads and many keys: parts of the keys side by side.
-void PreparedAttention::run_parts(const RunContext& context, double nanoseconds) const {
-  thread_local Scratch partials, scratch;
-  const std::int64_t tasks = batches_ * parts_;
-  AttentionPieces sizes(nullptr);
-  const auto place_all = [&](AttentionPieces& pieces) {
-    const std::int64_t rows = tasks * queries_;
-    return Partial{
-        reinterpret_cast<SoftmaxRow*>(pieces.take(static_cast<std::size_t>(rows) * sizeof(SoftmaxRow))),
-        pieces.floats(rows), pieces.floats(rows * value_)};
-  };
-  place_all(sizes);
-  AttentionPieces pieces(partials.get(sizes.used()));
-  const Partial all = place_all(pieces);
-  const auto of_task = [&](std::int64_t task) {
-    return Partial{all.rows + task * queries_, all.highest + task * queries_,
-                   all.sum + task * queries_ * value_};
-  };
-  const auto with_work = [&](Scratch& memory, const auto& body) {
-    Work work;
-    lay_out(work, memory.get(lay_out(work, nullptr)));
-    work.score.emplace(*score_, context, work.score_memory);
-    body(work);
-  };
-  parallel_ranges(tasks, threads_for(nanoseconds, tasks), [&](std::int64_t begin, std::int64_t end) {
-    thread_local Scratch own;
-    with_work(own, [&](Work& work) {
-      for (std::int64_t task = begin; task < end; ++task) {
-        work.score->seek(task / parts_);
-        forward_part(context, work, task / parts_, task % parts_, of_task(task));
-      }
-    });
-  });
-  with_work(scratch, [&](Work& work) {
-    for (std::int64_t batch = 0; batch < batches_; ++batch) {
-      work.score->seek(batch);
-      join_parts(context, work, batch, of_task(batch * parts_));
-    }
-  });
-}
-
 void PreparedAttention::run(const RunContext& context) const {
   run_walk(context);
   if (of_queries_ != nullptr) of_queries_->run_walk(context);

@@ -203,7 +203,7 @@ class PreparedAttention {
   CausalMask mask_;
   Matrix q_, k_, v_, go_, delta_;
   RowNumbers rows_;
-  Matrix highest_, total_;  // outputs of the forward step, operands of the gradients
+  Matrix highest_, total_;    // outputs of the forward step, operands of the gradients
   Matrix out_, out2_, out3_;  // o; dq; dk, dv and dq
   std::optional<ScoreKernel> score_;
   std::optional<ScoreKernel> gradient_;

@@ -4,6 +4,9 @@
 #include <limits>
 
 #include "engine/device/cpu/attention/attention.h"
+#include "engine/device/cpu/attention/attention_pieces.h"
+#include "engine/device/cpu/host/parallel.h"
+#include "engine/device/cpu/host/scratch.h"
 
 namespace caldera::cpu {
 namespace {
@@ -184,6 +187,47 @@ void PreparedAttention::join_parts(const RunContext& context, Work& work, std::i
     work.rows[i] = row;
   }
   give_out(context, batch, walk, work.rows, work.sum, work.line);
+}
+
+/// Few heads and many keys: parts of the keys side by side.
+void PreparedAttention::run_parts(const RunContext& context, double nanoseconds) const {
+  thread_local Scratch partials, scratch;
+  const std::int64_t tasks = batches_ * parts_;
+  AttentionPieces sizes(nullptr);
+  const auto place_all = [&](AttentionPieces& pieces) {
+    const std::int64_t rows = tasks * queries_;
+    return Partial{
+        reinterpret_cast<SoftmaxRow*>(pieces.take(static_cast<std::size_t>(rows) * sizeof(SoftmaxRow))),
+        pieces.floats(rows), pieces.floats(rows * value_)};
+  };
+  place_all(sizes);
+  AttentionPieces pieces(partials.get(sizes.used()));
+  const Partial all = place_all(pieces);
+  const auto of_task = [&](std::int64_t task) {
+    return Partial{all.rows + task * queries_, all.highest + task * queries_,
+                   all.sum + task * queries_ * value_};
+  };
+  const auto with_work = [&](Scratch& memory, const auto& body) {
+    Work work;
+    lay_out(work, memory.get(lay_out(work, nullptr)));
+    work.score.emplace(*score_, context, work.score_memory);
+    body(work);
+  };
+  parallel_ranges(tasks, threads_for(nanoseconds, tasks), [&](std::int64_t begin, std::int64_t end) {
+    thread_local Scratch own;
+    with_work(own, [&](Work& work) {
+      for (std::int64_t task = begin; task < end; ++task) {
+        work.score->seek(task / parts_);
+        forward_part(context, work, task / parts_, task % parts_, of_task(task));
+      }
+    });
+  });
+  with_work(scratch, [&](Work& work) {
+    for (std::int64_t batch = 0; batch < batches_; ++batch) {
+      work.score->seek(batch);
+      join_parts(context, work, batch, of_task(batch * parts_));
+    }
+  });
 }
 
 }  // namespace caldera::cpu

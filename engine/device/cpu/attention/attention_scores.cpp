@@ -179,7 +179,8 @@ void ScoreRunner::run(const Block& block, std::span<float* const> given, float* 
     const std::span<const Edge> known(edges.data(), kernel_.comparisons_.size());
     machines_ = {};
     // Rows that no edge crosses are taken together, as many as fit a tile.
-    const std::int64_t height = leading == block.columns ? std::max<std::int64_t>(tile / block.columns, 1) : 1;
+    const std::int64_t height =
+        leading == block.columns ? std::max<std::int64_t>(tile / block.columns, 1) : 1;
     for (std::int64_t r = 0; r < block.rows; r += height) {
       const Block rows{block.row + r, std::min(height, block.rows - r), block.column, block.columns};
       const auto outcomes = rows.rows > 1 ? outcomes_of(rows, known) : std::nullopt;
@@ -272,8 +273,8 @@ void ScoreRunner::run_row(const Block& row, std::span<const Edge> edges, std::in
     }
     const std::int64_t at = column - row.column;
     for (std::size_t i = 0; i < given.size(); ++i) blocks[i] = given[i] + at;
-    run_tile(kernel_.variants_[outcomes], machine_of(outcomes, points), {row.row, 1, column, next - column}, {blocks, given.size()},
-             output + at, row.columns);
+    run_tile(kernel_.variants_[outcomes], machine_of(outcomes, points), {row.row, 1, column, next - column},
+             {blocks, given.size()}, output + at, row.columns);
     column = next;
   }
 }

@@ -58,8 +58,8 @@ HWY_INLINE VF expm1_of_rest(VF r) {
 HWY_INLINE VF keep_nan(VF x, VF y) { return hn::IfThenElse(hn::IsNaN(x), x, y); }
 
 /// The exponents of a vector, between limits beyond which exponentials are 0 or infinity. Intel's processors
-/// take some 50 times as long for a vector where a result underflows, as with the scores that a mask hides: of
-/// lanes below `low` nothing is computed.
+/// take some 50 times as long for a vector where a result underflows, as with the scores that a mask hides:
+/// of lanes below `low` nothing is computed.
 class Exponents {
  public:
   HWY_INLINE Exponents(VF x, float low, float high) : x_(x) {
