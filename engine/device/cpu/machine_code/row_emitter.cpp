@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "engine/device/cpu/machine_code/line_emitter.h"
+#include "engine/device/cpu/machine_code/walk_registers.h"
 #include "engine/device/cpu/simd/micro_ops.h"
 
 namespace caldera::cpu {
@@ -14,8 +15,6 @@ using asmjit::imm;
 using asmjit::Label;
 using asmjit::x86::Mem;
 using Id = Lanes::Id;
-
-constexpr int kParts = 4;
 
 float identity_of(Combine combine) {
   switch (combine) {
@@ -48,8 +47,6 @@ Id instruction_of(Combine combine) {
   return Id::kIdVaddps;
 }
 
-int operands_of(const RoutineLine& line) { return info(line.op).arity; }
-
 }  // namespace
 
 RowEmitter::RowEmitter(asmjit::x86::Compiler& compiler, VectorSet set, const RowRoutine& routine,
@@ -69,7 +66,7 @@ Mem RowEmitter::place(std::uint16_t location, DType type, const Gp& index) const
   // Where values of several sizes take turns, none may lie where another is still to be read.
   const std::size_t size = routine_.own[location] ? 4 : size_of(type);
   const auto shift = static_cast<std::uint32_t>(std::countr_zero(size));
-  return asmjit::x86::ptr(addresses_[location], index, shift);
+  return asmjit::x86::ptr(addresses_[location], index, shift, ahead_ * static_cast<int>(size));
 }
 
 /// Marks what is read before it is written, and what is stored.
@@ -212,9 +209,12 @@ bool RowEmitter::emit_plain_walk(const RoutineWalk& walk) {
   const Label rest = cc_.newLabel();
   const Label done = cc_.newLabel();
   cc_.xor_(index.r32(), index.r32());
+  side_by_side_ = points_side_by_side(walk, index);
+  if (side_by_side_ == 0 || (side_by_side_ > 1 && !emit_wide_loop(walk, index, side_by_side_))) return false;
   cc_.mov(end, n_);
   cc_.and_(end, imm(-lanes_.count()));
-  cc_.jz(rest);
+  cc_.cmp(index, end);
+  cc_.jge(rest);
   cc_.bind(again);
   if (!emit_point(walk, index, {}, 0)) return false;
   cc_.add(index, imm(lanes_.count()));
@@ -259,6 +259,8 @@ bool RowEmitter::emit_reducing_walk(const RoutineWalk& walk) {
   const Label rest = cc_.newLabel();
   const Label done = cc_.newLabel();
   cc_.xor_(index.r32(), index.r32());
+  side_by_side_ = points_side_by_side(walk, index);
+  if (side_by_side_ == 0) return false;
 
   cc_.bind(next_stretch);
   cc_.lea(stretch, asmjit::x86::ptr(index, static_cast<int>(kStretch)));
@@ -272,10 +274,8 @@ bool RowEmitter::emit_reducing_walk(const RoutineWalk& walk) {
   cc_.cmp(end, stretch);
   cc_.jg(parts_done);
   cc_.bind(next_parts);
-  for (int part = 0; part < kParts; ++part) {
-    if (!emit_point(walk, index, {}, part)) return false;
-    cc_.add(index, imm(lanes));
-  }
+  if (!emit_points(walk, index, kParts)) return false;
+  cc_.add(index, imm(kParts * lanes));
   cc_.add(end, imm(kParts * lanes));
   cc_.cmp(end, stretch);
   cc_.jle(next_parts);

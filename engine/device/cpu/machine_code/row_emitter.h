@@ -21,11 +21,13 @@ class RowEmitter {
 
  private:
   using Gp = asmjit::x86::Gp;
+  /// Partial results of a reduction.
+  static constexpr int kParts = 4;
   using Vec = Lanes::Vec;
   struct Accumulator {
-    Vec parts[4];  // of the stretch at hand
-    Vec wide;      // f64 in the lowest lane for sums and products, else f32
-    LaneMask nan;  // of those that order: where a NaN came by
+    Vec parts[kParts];  // of the stretch at hand
+    Vec wide;           // f64 in the lowest lane for sums and products, else f32
+    LaneMask nan;       // of those that order: where a NaN came by
   };
 
   asmjit::x86::Mem place(std::uint16_t location, DType type, const Gp& index) const;
@@ -41,6 +43,13 @@ class RowEmitter {
   bool emit_plain_walk(const RoutineWalk& walk);
   bool emit_reducing_walk(const RoutineWalk& walk);
   bool emit_point(const RoutineWalk& walk, const Gp& index, const LaneRest& rest, int part);
+  /// Emits `count` registers of points, one behind the other in memory, some of them side by side.
+  bool emit_points(const RoutineWalk& walk, const Gp& index, int count);
+  /// A loop over so many registers of points that leaves fewer.
+  bool emit_wide_loop(const RoutineWalk& walk, const Gp& index, int count);
+  /// Counts the registers of points that are worth being laid side by side and find room: 1, 2 or 4; 0 where
+  /// the walk has something that machine code lacks.
+  int points_side_by_side(const RoutineWalk& walk, const Gp& index);
   bool combine_stretch(const RoutineWalk& walk);
   /// Makes a NaN of the result where one came by.
   void put_nan(const Accumulator& a);
@@ -53,6 +62,8 @@ class RowEmitter {
   const RowRoutine& routine_;
   const bool streams_;
   Gp n_;
+  int ahead_ = 0;                                   // elements from the index to the points at hand
+  int side_by_side_ = 1;                            // registers of points, in the walk at hand
   std::vector<bool> addressed_;                     // locations that are read or written in memory
   std::vector<Gp> addresses_;                       // of those, in the row at hand
   std::vector<std::optional<LaneValue>> uniforms_;  // of each location, in the row at hand
