@@ -63,6 +63,9 @@ TEST_P(PlanAttention, EveryHeadSize) {
   for (std::int64_t d : {4, 8, 16, 33, 64, 128, 256}) check({.m = 33, .n = 40, .d = d, .e = d});
   const std::int64_t uneven[][2] = {{4, 256}, {256, 4}, {33, 8}, {64, 33}, {1, 1}, {128, 64}};
   for (const auto& s : uneven) check({.m = 7, .n = 33, .d = s[0], .e = s[1]});
+  // Of one number, where blocks are worth a library's product: rows and columns have one stride.
+  const std::int64_t single[][2] = {{1, 1}, {1, 8}, {8, 1}};
+  for (const auto& s : single) check({.m = 70, .n = 300, .d = s[0], .e = s[1]});
 }
 
 TEST_P(PlanAttention, Masks) {

@@ -36,12 +36,15 @@ void multiply(std::int64_t m, std::int64_t n, std::int64_t k, const MatrixView& 
   if (m == 0 || n == 0) return;
   if (m > kFewRows && m * n * k > kSmallProduct && openblas().available()) {
     const auto as_int = [](std::int64_t v) { return static_cast<int>(v); };
-    const auto trans = [](const MatrixView& x) {
-      return x.column == 1 ? OpenBlas::kNoTrans : OpenBlas::kTrans;
+    // With both strides 1, of one row or one column: only one of the two orders has room for its rows.
+    const auto in_rows = [](const MatrixView& x, std::int64_t columns) {
+      return x.column == 1 && x.row >= columns;
     };
-    const auto lead = [&](const MatrixView& x) { return as_int(x.column == 1 ? x.row : x.column); };
-    openblas().sgemm(OpenBlas::kRowMajor, trans(a), trans(b), as_int(m), as_int(n), as_int(k), 1.0F, a.data,
-                     lead(a), b.data, lead(b), add ? 1.0F : 0.0F, c, as_int(leading));
+    const auto trans = [](bool rows) { return rows ? OpenBlas::kNoTrans : OpenBlas::kTrans; };
+    const bool a_rows = in_rows(a, k), b_rows = in_rows(b, n);
+    openblas().sgemm(OpenBlas::kRowMajor, trans(a_rows), trans(b_rows), as_int(m), as_int(n), as_int(k), 1.0F,
+                     a.data, as_int(a_rows ? a.row : a.column), b.data, as_int(b_rows ? b.row : b.column),
+                     add ? 1.0F : 0.0F, c, as_int(leading));
     return;
   }
   if (b.column == 1)
