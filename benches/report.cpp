@@ -154,6 +154,24 @@ std::string describe(const nlohmann::ordered_json& environment) {
       environment["peer"].is_null() ? "none" : environment["peer"].get<std::string>());
 }
 
+std::string suite_of(const Result& result) { return result.name.substr(0, result.name.find('/')); }
+
+/// Bytes of a page between its marks.
+struct Place {
+  std::size_t begin, end;
+};
+
+Place place_in(const std::filesystem::path& file, std::string_view text) {
+  const std::size_t begin = text.find(kBegin);
+  const std::size_t end = begin == std::string_view::npos ? begin : text.find(kEnd, begin);
+  if (end == std::string_view::npos)
+    throw FileError(
+        fmt::format("{}: it has no lines <!-- bench:begin --> and <!-- bench:end -->, between which "
+                    "tables are written",
+                    file.string()));
+  return {begin + std::string_view(kBegin).size(), end};
+}
+
 }  // namespace
 
 nlohmann::ordered_json to_json(const Result& r) {
@@ -218,32 +236,24 @@ std::string to_table(std::span<const Result> results) {
   return text;
 }
 
-void check_markdown(const std::filesystem::path& file) {
-  const std::string text = read_text_file(file);
-  const std::size_t begin = text.find(kBegin);
-  if (begin == std::string::npos || text.find(kEnd, begin) == std::string::npos) {
-    throw FileError(
-        fmt::format("{}: it has no lines <!-- bench:begin --> and <!-- bench:end -->, between which "
-                    "tables are written",
-                    file.string()));
-  }
-}
+void check_markdown(const std::filesystem::path& file) { place_in(file, read_text_file(file)); }
 
 void write_markdown(const std::filesystem::path& file, std::span<const Result> results,
                     const nlohmann::ordered_json& environment) {
-  check_markdown(file);
   std::string text = read_text_file(file);
-  const std::size_t begin = text.find(kBegin);
-  const std::size_t end = text.find(kEnd);
+  const Place place = place_in(file, text);
   std::string tables = "\n" + describe(environment);
-  for (const char* suite : {"seeds", "ops", "train", "decode"}) {
+  std::vector<std::string> suites;  // in the order of their first rows
+  for (const Result& r : results)
+    if (std::string suite = suite_of(r); std::ranges::find(suites, suite) == suites.end())
+      suites.push_back(std::move(suite));
+  for (const std::string& suite : suites) {
     std::vector<Result> own;
     std::ranges::copy_if(results, std::back_inserter(own),
-                         [&](const Result& r) { return r.name.starts_with(fmt::format("{}/", suite)); });
-    if (!own.empty()) tables += markdown_table(own, suite);
+                         [&](const Result& r) { return suite_of(r) == suite; });
+    tables += markdown_table(own, suite);
   }
-  const std::size_t after = begin + std::string_view(kBegin).size();
-  text.replace(after, end - after, tables);
+  text.replace(place.begin, place.end - place.begin, tables);
   write_text_file(file, text);
 }
 

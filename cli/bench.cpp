@@ -69,14 +69,17 @@ class BenchCommand : public Command {
             "for "
             "the suite decode; none; or a shell command that speaks the protocol of benches/torch_worker.py")
         .type_name("PEER")
-        .show_default();
+        .show_default()
+        .check(not_empty());
     args.option("--markdown", markdown_,
                 "Also write the tables into this file, between its bench:begin and "
                 "bench:end lines")
-        .type_name("FILE");
+        .type_name("FILE")
+        .check(not_empty());
     args.option("--picture", picture_,
                 "Also draw the rows that have a peer into this file, as SVG: each row's time over the peer's")
-        .type_name("FILE");
+        .type_name("FILE")
+        .check(not_empty());
     check_option_ =
         args.option(
                 "--check", check_,
@@ -86,7 +89,8 @@ class BenchCommand : public Command {
             .show_default(kBaseline)
             .optional_value();
     args.option("--save-baseline", save_baseline_, "Write these figures as such a baseline")
-        .type_name("FILE");
+        .type_name("FILE")
+        .check(not_empty());
     args.flag("--list", list_, "Print the names of the cases and do nothing");
   }
 
@@ -207,8 +211,11 @@ void BenchCommand::run() {
   const Device device = open_device();
   const bench::Baseline baseline =
       check_option_.given() ? bench::Baseline::read(baseline_file()) : bench::Baseline();
-  if (!markdown_.empty()) bench::check_markdown(markdown_);
   // Figures that cost minutes are not to be lost to a folder that is missing.
+  if (!markdown_.empty()) {
+    bench::check_markdown(markdown_);
+    check_output_file(markdown_, "--markdown");
+  }
   if (!picture_.empty()) check_output_file(picture_, "--picture");
   if (!save_baseline_.empty()) check_output_file(save_baseline_, "--save-baseline");
 

@@ -287,6 +287,11 @@ grep -q '^seeds/graph/replay/8 ' "$work/stdout" || fail "the table lacks its row
 [ "$(head -n 1 "$work/page.md")$(tail -n 1 "$work/page.md")" = beforeafter ] || fail "the page lost its text"
 grep -q '^| graph/replay/8 ' "$work/page.md" || fail "the page lacks its row"
 ! grep -q '^old' "$work/page.md" || fail "the page kept its old table"
+# Every suite has a table, and marks that stand elsewhere are text of the page.
+printf '<!-- bench:end -->\n<!-- bench:begin -->\nold\n<!-- bench:end -->\nafter\n' >"$work/page.md"
+expect_exit 0 $bench --suite graph --filter 'plan/deep/1000$' --peer none --markdown "$work/page.md"
+grep -q '^| plan/deep/1000 ' "$work/page.md" || fail "the page lacks the row of the suite graph"
+[ "$(tail -n 1 "$work/page.md")" = after ] || fail "the page lost what follows its tables"
 echo plain >"$work/plain.md"
 expect_exit 1 $bench --filter replay/8 --markdown "$work/plain.md"
 expect_one_error_line
@@ -312,4 +317,8 @@ for flags in "--suite nonsense" "--repetitions 0" "--repetitions x" "--repetitio
   expect_exit 2 "$CALDERA_BIN" bench $flags
   expect_one_error_line
   [ ! -s "$work/stdout" ] || fail "output on standard output: $flags"
+done
+for flag in --markdown --picture --save-baseline --peer; do
+  expect_exit 2 $bench --filter 'seeds/graph/replay/8$' "$flag" ""
+  expect_one_error_line
 done
