@@ -24,6 +24,8 @@ namespace {
 
 // Importing a large library from a cold disk takes a while; so does a slow case.
 constexpr std::chrono::seconds kPatience{120};
+/// Bytes of an answer: a peer that writes on and on has lost its way.
+constexpr std::size_t kLongestAnswer = std::size_t{1} << 20;
 
 // Another program's answers: a field of another type is as good as missing.
 bool is_true(const nlohmann::json& answer, const char* name) {
@@ -123,6 +125,7 @@ std::optional<nlohmann::json> PeerWorker::answer() {
     const ssize_t n = read(from_, part.data(), part.size());
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return lose("it has ended");
+    if (buffer_.size() > kLongestAnswer) return lose("its answer has no end");
     buffer_.append(part.data(), static_cast<std::size_t>(n));
   }
   const std::string line = buffer_.substr(0, end);

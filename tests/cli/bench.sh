@@ -125,6 +125,8 @@ for answer in '{"ok":"yes","seconds":1}' '{"ok":true,"seconds":"1"}' '{"ok":true
 done
 expect_exit 0 $bench --filter 'seeds/softmax/lazy/1x1024$' --json --peer 'echo "{\"ready\":1}"; cat >/dev/null'
 grep -q 'without a peer: it gave no reason' "$work/stderr" || fail "a peer whose greeting is of another type"
+expect_exit 0 timeout 60 $bench --filter 'seeds/softmax/lazy/1x1024$' --json --peer "$hello; exec cat /dev/zero"
+grep -q 'cannot run it: its answer has no end' "$work/stderr" || fail "a peer that writes on and on is waited for"
 
 # Tokens a second: models of random weights, in files that are gone afterwards. Shares are those of rates that the
 # environment has, for each number of threads.
