@@ -1,10 +1,12 @@
 // Attention of operands in bf16, whose products go by pairs of numbers where the processor has such
 // instructions, beside its formula in double: the output and all gradients, at sizes around those of tiles.
+// Gradients one after the other, and together, which one walk makes where there are heads for all cores.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <thread>
 #include <vector>
 
 #include "engine/caldera.h"
@@ -47,30 +49,34 @@ struct Sum {
 void check_pairs(std::int64_t queries, std::int64_t keys, std::int64_t width, bool causal) {
   SCOPED_TRACE(::testing::Message() << queries << " queries, " << keys << " keys of " << width
                                     << (causal ? ", causal" : ""));
-  constexpr std::int64_t kHeadCount = 2;
-  const Heads q(kHeadCount, queries, width, 1), k(kHeadCount, keys, width, 2), v(kHeadCount, keys, width, 3),
-      go(kHeadCount, queries, width, 4);
+  const std::int64_t heads = 2 * std::max(1U, std::thread::hardware_concurrency());
+  const Heads q(heads, queries, width, 1), k(heads, keys, width, 2), v(heads, keys, width, 3),
+      go(heads, queries, width, 4);
   const double scale = 0.125;  // a power of two
-  const LazyTensor tq = q.tensor(), tk = k.tensor(), tv = v.tensor();
-  LazyTensor scores = matmul(tq, transpose(tk)) * scale;
-  if (causal)
-    scores = where(iota({queries, keys}, 0, DType::i32, Device::cpu()) >=
-                       iota({queries, keys}, 1, DType::i32, Device::cpu()),
-                   scores, -1e9);
-  const LazyTensor out = matmul(softmax(scores), tv);
-  const LazyTensor operands[] = {tq, tk, tv};
-  std::vector<LazyTensor> results = grad(sum(astype(out * go.tensor(), DType::f32)), operands);
-  results.insert(results.begin(), out);
-  std::vector<std::vector<float>> found;
-  found.reserve(results.size());
-  for (const LazyTensor& x : results) found.push_back(astype(x, DType::f32).to_vector<float>());
+  const auto results = [&](bool together) {
+    const LazyTensor tq = q.tensor(), tk = k.tensor(), tv = v.tensor();
+    LazyTensor scores = matmul(tq, transpose(tk)) * scale;
+    if (causal)
+      scores = where(iota({queries, keys}, 0, DType::i32, Device::cpu()) >=
+                         iota({queries, keys}, 1, DType::i32, Device::cpu()),
+                     scores, -1e9);
+    const LazyTensor out = matmul(softmax(scores), tv);
+    const LazyTensor operands[] = {tq, tk, tv};
+    std::vector<LazyTensor> all = grad(sum(astype(out * go.tensor(), DType::f32)), operands);
+    all.insert(all.begin(), out);
+    if (together) eval(all);
+    std::vector<std::vector<float>> found;
+    found.reserve(all.size());
+    for (const LazyTensor& x : all) found.push_back(astype(x, DType::f32).to_vector<float>());
+    return found;
+  };
 
   std::vector<Sum> expected[4];
-  for (std::size_t i = 0; i < 4; ++i) expected[i].resize(found[i].size());
+  for (std::size_t i = 0; i < 4; ++i) expected[i].resize((i < 2 ? q : k).values.size());
   const auto place = [&](std::int64_t h, std::int64_t rows, std::int64_t r, std::int64_t d) {
     return static_cast<std::size_t>((h * rows + r) * width + d);
   };
-  for (std::int64_t h = 0; h < kHeadCount; ++h)
+  for (std::int64_t h = 0; h < heads; ++h)
     for (std::int64_t m = 0; m < queries; ++m) {
       const std::int64_t seen = causal ? std::min(keys, m + 1) : keys;
       std::vector<double> p(static_cast<std::size_t>(seen)), dp_size(p.size());
@@ -106,11 +112,16 @@ void check_pairs(std::int64_t queries, std::int64_t keys, std::int64_t width, bo
   // Weights and results are rounded to 2^-9 of their size; scores too, where nothing is fused.
   const double rounding = std::exp2(-9);
   const char* names[] = {"output", "of q", "of k", "of v"};
-  for (std::size_t i = 0; i < 4; ++i)
-    for (std::size_t e = 0; e < found[i].size(); ++e)
-      ASSERT_NEAR(static_cast<double>(found[i][e]), expected[i][e].value,
-                  4 * rounding * expected[i][e].size + 1e-6)
-          << names[i] << " " << e;
+  for (const bool together : {false, true}) {
+    const std::vector<std::vector<float>> found = results(together);
+    for (std::size_t i = 0; i < 4; ++i) {
+      ASSERT_EQ(found[i].size(), expected[i].size());
+      for (std::size_t e = 0; e < found[i].size(); ++e)
+        ASSERT_NEAR(static_cast<double>(found[i][e]), expected[i][e].value,
+                    4 * rounding * expected[i][e].size + 1e-6)
+            << names[i] << " " << e << (together ? ", together" : "");
+    }
+  }
 }
 
 TEST(CpuAttentionPairs, AgreesWithTheFormulaAndItsGradients) {
