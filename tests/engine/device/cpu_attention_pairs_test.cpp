@@ -1,5 +1,6 @@
 // Attention of operands in bf16, whose products go by pairs of numbers where the processor has such
 // instructions, beside its formula in double: the output and all gradients, at sizes around those of tiles.
+// Of operands in bf16 that are widened first, whose results are f32, weights are not rounded.
 // Gradients one after the other, and together, which one walk makes where there are heads for all cores.
 #include <gtest/gtest.h>
 
@@ -31,8 +32,10 @@ struct Heads {
   double at(std::int64_t h, std::int64_t r, std::int64_t c) const {
     return static_cast<double>(values[static_cast<std::size_t>((h * rows + r) * columns + c)]);
   }
-  LazyTensor tensor() const {
-    return astype(LazyTensor::from_vector(values, {heads, rows, columns}, Device::cpu()), DType::bf16);
+  /// In bf16 in memory, and of the type.
+  LazyTensor tensor(DType type) const {
+    const LazyTensor x = LazyTensor::from_vector(values, {heads, rows, columns}, Device::cpu());
+    return astype(astype(x, DType::bf16).eval(), type);
   }
 };
 
@@ -46,15 +49,16 @@ struct Sum {
   }
 };
 
-void check_pairs(std::int64_t queries, std::int64_t keys, std::int64_t width, bool causal) {
+void check_pairs(std::int64_t queries, std::int64_t keys, std::int64_t width, bool causal,
+                 DType type = DType::bf16) {
   SCOPED_TRACE(::testing::Message() << queries << " queries, " << keys << " keys of " << width
-                                    << (causal ? ", causal" : ""));
+                                    << (causal ? ", causal " : " ") << name(type));
   const std::int64_t heads = 2 * std::max(1U, std::thread::hardware_concurrency());
   const Heads q(heads, queries, width, 1), k(heads, keys, width, 2), v(heads, keys, width, 3),
       go(heads, queries, width, 4);
   const double scale = 0.125;  // a power of two
   const auto results = [&](bool together) {
-    const LazyTensor tq = q.tensor(), tk = k.tensor(), tv = v.tensor();
+    const LazyTensor tq = q.tensor(type), tk = k.tensor(type), tv = v.tensor(type);
     LazyTensor scores = matmul(tq, transpose(tk)) * scale;
     if (causal)
       scores = where(iota({queries, keys}, 0, DType::i32, Device::cpu()) >=
@@ -62,7 +66,7 @@ void check_pairs(std::int64_t queries, std::int64_t keys, std::int64_t width, bo
                      scores, -1e9);
     const LazyTensor out = matmul(softmax(scores), tv);
     const LazyTensor operands[] = {tq, tk, tv};
-    std::vector<LazyTensor> all = grad(sum(astype(out * go.tensor(), DType::f32)), operands);
+    std::vector<LazyTensor> all = grad(sum(astype(out * go.tensor(type), DType::f32)), operands);
     all.insert(all.begin(), out);
     if (together) eval(all);
     std::vector<std::vector<float>> found;
@@ -109,8 +113,8 @@ void check_pairs(std::int64_t queries, std::int64_t keys, std::int64_t width, bo
         }
       }
     }
-  // Weights and results are rounded to 2^-9 of their size; scores too, where nothing is fused.
-  const double rounding = std::exp2(-9);
+  // Weights and results in bf16 are rounded to 2^-9 of their size; scores too, where nothing is fused.
+  const double rounding = std::exp2(type == DType::bf16 ? -9 : -17);
   const char* names[] = {"output", "of q", "of k", "of v"};
   for (const bool together : {false, true}) {
     const std::vector<std::vector<float>> found = results(together);
@@ -134,6 +138,13 @@ TEST(CpuAttentionPairs, AgreesWithTheFormulaAndItsGradients) {
   check_pairs(9, 600, 16, false);
   check_pairs(600, 31, 16, false);
   check_pairs(3, 40, 64, false);
+}
+
+TEST(CpuAttentionPairs, WeightsOfWiderResultsAreNotRounded) {
+  for (const bool causal : {false, true}) {
+    check_pairs(13, 13, 8, causal, DType::f32);
+    check_pairs(71, 71, 40, causal, DType::f32);
+  }
 }
 
 }  // namespace

@@ -135,7 +135,9 @@ int RangeGraph::leaf(const Shape& shape) {
     if (real_ == DType::bf16) x = to_float(to_bfloat16(static_cast<float>(x)));
     if (real_ == DType::f32) x = static_cast<float>(x);
     values.push_back(static_cast<float>(x));
-    set(ranges, p, {x, x, x});
+    // Products of bf16 by pairs take what is subnormal as 0.
+    const bool may_vanish = real_ == DType::bf16 && std::fabs(x) < least_;
+    set(ranges, p, {may_vanish ? std::min(x, 0.0) : x, x, may_vanish ? std::max(x, 0.0) : x});
   });
   return add(fmt::format("leaf ~{:g}", common), ranges,
              [=, real = real_](const Tensors&, Device device) {

@@ -84,7 +84,10 @@ PreparedAttention::PreparedAttention(const Plan& plan, const Step& step, const A
   const auto in_pairs = [](const Matrix& x) {
     return x.type == DType::bf16 && !x.blocks && x.table_rows == 0;
   };
-  pairs_ = in_pairs(q_) && in_pairs(k_) && in_pairs(v_) &&
+  // Weights are rounded to bf16 ahead of their products, which wider results would show.
+  const bool rounds = out_.type == DType::bf16 && (!by_keys_ || out2_.type == DType::bf16) &&
+                      (pass_ != AttentionPass::grad_qkv || out3_.type == DType::bf16);
+  pairs_ = rounds && in_pairs(q_) && in_pairs(k_) && in_pairs(v_) &&
            (pass_ == AttentionPass::forward || in_pairs(go_)) && head_ > 0 && value_ > 0;
   const auto named = static_cast<std::size_t>(step.named_operands());
   const Kernel& score = *attention.score;

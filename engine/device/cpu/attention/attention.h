@@ -197,7 +197,7 @@ class PreparedAttention {
   std::int64_t queries_ = 0, keys_ = 0, head_ = 0, value_ = 0;  // M, N, D, E
   std::int64_t query_block_ = 1, key_block_ = 1;
   std::int64_t blocks_ = 0;  // tasks a position of the batch
-  bool pairs_ = false;       // all operands of products are in bf16, as matrices of their own
+  bool pairs_ = false;       // operands of products, as matrices of their own, and results are in bf16
   int query_dim_ = 0;
   bool grouped_ = false;  // the rows are one query of several heads that share keys, not several queries
   CausalMask mask_;
