@@ -240,6 +240,8 @@ const Damage kAttentionDamages[] = {
      [](Plan& p) { attention(p, kGradKv).causal.offset_scalar = kFill; }},
     {"another pass", "the wrong number of operands",
      [](Plan& p) { attention(p, kGradQ).pass = AttentionPass::grad_kv; }},
+    {"all gradients without one of q", "the wrong number of operands",
+     [](Plan& p) { attention(p, kGradKv).pass = AttentionPass::grad_qkv; }},
     {"an offset that the score does not have", "a causal mask that the score does not have",
      [](Plan& p) { attention(p, kAttention).causal.offset = 0; }},
     {"coordinates that are not those of the mask", "a causal mask that the score does not have",

@@ -135,7 +135,8 @@ float float_at(const std::vector<std::byte>& bytes, std::size_t i) {
 }
 
 TEST(CpuMath, MachineCodeGivesTheInterpretersBits) {
-  if (cpu::machine_code_set().empty()) GTEST_SKIP() << "no machine code is made here";
+  if (cpu::machine_code_set().empty())
+    GTEST_SKIP() << "built without AsmJit, or the processor has no AVX2: no machine code is made here";
   const std::vector<float> x = numbers_to_try(65521);
   const auto n = static_cast<std::int64_t>(x.size());
   with_each_machine([&](const char* instruction_set) {

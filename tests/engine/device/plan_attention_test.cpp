@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/support/devices.h"
+#include "tests/support/messages.h"
 #include "tests/support/plans/attention_case.h"
 
 namespace caldera::testing {
@@ -23,28 +24,23 @@ class PlanAttention : public ::testing::TestWithParam<Device> {
     const bool gpu = GetParam().kind == DeviceKind::vulkan;
     c.plan().check({gpu ? 3e-5 : 1e-5, gpu ? 2e-5 : 1e-5});
   }
-  /// Sums of up to n or m terms, each with the error of a product over E.
-  void check_gradients(AttentionSetting s) const {
+  bool joins() const { return shared_backend(GetParam()).traits().joins_attention_gradients; }
+  /// Sums of up to n or m terms, each with the error of a product over E. Of two steps, and of one where the
+  /// device has it.
+  void check_backward(AttentionSetting s, void (AttentionCase::*add)()) const {
     const bool gpu = GetParam().kind == DeviceKind::vulkan;
-    for (s.joined = false;; s.joined = true) {
+    for (const bool joined : {false, true}) {
+      if (joined && !joins()) continue;
+      s.joined = joined;
       SCOPED_TRACE(s.text());
       AttentionCase c(GetParam(), s);
-      c.add_gradients();
+      (c.*add)();
       c.plan().check({gpu ? 1e-4 : 3e-5, gpu ? 2e-4 : 5e-5});
-      if (s.joined || gpu) return;
     }
   }
+  void check_gradients(const AttentionSetting& s) const { check_backward(s, &AttentionCase::add_gradients); }
   /// Gradients from the rows that the device's own forward step leaves.
-  void check_all(AttentionSetting s) const {
-    const bool gpu = GetParam().kind == DeviceKind::vulkan;
-    for (s.joined = false;; s.joined = true) {
-      SCOPED_TRACE(s.text());
-      AttentionCase c(GetParam(), s);
-      c.add_all();
-      c.plan().check({gpu ? 1e-4 : 3e-5, gpu ? 2e-4 : 5e-5});
-      if (s.joined || gpu) return;
-    }
-  }
+  void check_all(const AttentionSetting& s) const { check_backward(s, &AttentionCase::add_all); }
   void check(const AttentionSetting& s) const {
     check_forward(s);
     check_gradients(s);
@@ -66,6 +62,15 @@ TEST_P(PlanAttention, EveryHeadSize) {
   // Of one number, where blocks are worth a library's product: rows and columns have one stride.
   const std::int64_t single[][2] = {{1, 1}, {1, 8}, {8, 1}};
   for (const auto& s : single) check({.m = 70, .n = 300, .d = s[0], .e = s[1]});
+}
+
+TEST_P(PlanAttention, OneStepForAllGradientsIsRefusedWhereThereIsNone) {
+  AttentionCase c(GetParam(), {.m = 5, .n = 7, .d = 8, .e = 8, .joined = true});
+  c.add_gradients();
+  if (joins())
+    c.plan().check({3e-5, 5e-5});
+  else
+    EXPECT_MENTIONS(message_of<DTypeError>([&] { c.plan().run_on_device(); }), "joins_attention_gradients");
 }
 
 TEST_P(PlanAttention, Masks) {

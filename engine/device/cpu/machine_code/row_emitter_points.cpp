@@ -1,4 +1,6 @@
 // Registers of points, one after the other or side by side.
+#include <algorithm>
+
 #include "engine/device/cpu/machine_code/point_streams.h"
 #include "engine/device/cpu/machine_code/row_emitter.h"
 #include "engine/device/cpu/machine_code/walk_registers.h"
@@ -11,6 +13,8 @@ using asmjit::Label;
 
 /// Instructions at a point from which processors do not see the next points' behind them.
 constexpr std::size_t kLongPoint = 24;
+/// Instructions that are laid side by side at most: to find registers for more takes milliseconds.
+constexpr std::size_t kMostWoven = 160;
 
 }  // namespace
 
@@ -49,15 +53,17 @@ int RowEmitter::points_side_by_side(const RoutineWalk& walk, const Gp& index) {
   const auto uniforms = uniforms_;
   const bool is_known = emit_point(walk, index, {}, 0);
   tried.end_stream();
-  const bool is_long = tried.length() >= kLongPoint && tried.is_straight();
+  const std::size_t length = tried.length();
+  const bool is_straight = tried.is_straight();
   tried.discard();
   uniforms_ = uniforms;
   if (!is_known) return 0;
-  if (!is_long) return 1;
+  if (length < kLongPoint || !is_straight) return 1;
   const int registers = lanes_.is_wide ? 32 : 16;
   const int room =
       (registers - registers_of_walk(routine_, walk, kParts)) / registers_of_point(routine_, walk);
-  return room >= 4 ? 4 : room >= 2 ? 2 : 1;
+  const int most = std::min(room, static_cast<int>(kMostWoven / length));
+  return most >= 4 ? 4 : most >= 2 ? 2 : 1;
 }
 
 }  // namespace caldera::cpu
