@@ -196,8 +196,9 @@ TEST(CpuMath, SoftmaxOfScoresThatVanish) {
     for (std::size_t i = 0; i < kRows * kLength; ++i) {
       const float want = float_at(outputs[0][0], i), got = float_at(outputs[1][0], i);
       EXPECT_EQ(std::isnan(want), i >= 5 * kLength) << i;
-      if (!std::isnan(want))
+      if (!std::isnan(want)) {
         EXPECT_EQ(std::bit_cast<std::uint32_t>(got), std::bit_cast<std::uint32_t>(want)) << i;
+      }
     }
   };
   check("the instruction set that is chosen");
