@@ -10,7 +10,7 @@ namespace caldera::cpu {
 namespace {
 
 constexpr double kNanosecondsOfPacking = 0.1;  // an element
-/// Bytes of packed rows of A, and of packed columns of B, that are there at a time.
+/// Bytes of packed rows of A, and of packed columns of B, that are there at a time, about.
 constexpr std::int64_t kPackedBytes = std::int64_t{4} << 20;
 /// Bytes of C that a thread makes before they are handed on: half of an L2 cache.
 constexpr std::int64_t kBlockBytes = std::int64_t{512} << 10;
@@ -132,8 +132,11 @@ class PackedProduct {
   /// Packs and multiplies a rectangle of C, as much of it at a time as caches hold.
   void run_part(const ProductBlock& part, bool add, const ProductBlockDone* done) const {
     const auto panels_of = [](std::int64_t width, std::int64_t panel_width, std::int64_t words) {
-      const std::int64_t most = kPackedBytes / (words * std::int64_t{sizeof(std::uint32_t)});
-      return std::min(ceil_div(width, panel_width), std::max(most, kFewestTiles));
+      const std::int64_t panels = ceil_div(width, panel_width);
+      const std::int64_t most =
+          std::max(kPackedBytes / (words * std::int64_t{sizeof(std::uint32_t)}), kFewestTiles);
+      // Equal parts of about that size: for a few that remain the other operand would be walked once more.
+      return ceil_div(panels, std::max((panels + most / 2) / most, std::int64_t{1}));
     };
     Panels rows{tiles_.rows, row_words_}, columns{tiles_.columns, column_words_};
     const std::int64_t height = panels_of(part.rows, tiles_.rows, row_words_);
