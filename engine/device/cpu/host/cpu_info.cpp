@@ -23,6 +23,14 @@ std::string model_name() {
   return "CPU";
 }
 
+/// Of a cache that the first core reaches, which the system has as "32768K": those of data and instructions
+/// of the first level are 0 and 1, and the others follow. 0 where there is none.
+std::int64_t kilobytes_of_cache(int index) {
+  std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + "/size");
+  std::int64_t size = 0;
+  return file >> size && file.get() == 'K' ? size : 0;
+}
+
 }  // namespace
 
 DeviceInfo describe_cpu() {
@@ -46,15 +54,19 @@ DeviceInfo describe_cpu() {
   return info;
 }
 
+std::int64_t second_level_cache_bytes() {
+  static const std::int64_t kFound = [] {
+    const std::int64_t size = kilobytes_of_cache(2);
+    return (size > 0 ? size : std::int64_t{1} << 10) << 10;
+  }();
+  return kFound;
+}
+
 std::int64_t last_level_cache_bytes() {
   static const std::int64_t kFound = [] {
-    std::int64_t kilobytes = 0;  // of each cache that a core reaches: "32768K"
-    for (int index = 0; index < 5; ++index) {
-      std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + "/size");
-      std::int64_t size = 0;
-      if (file >> size && file.get() == 'K') kilobytes = std::max(kilobytes, size);
-    }
-    return (kilobytes > 0 ? kilobytes : std::int64_t{32} << 10) << 10;
+    std::int64_t size = 0;
+    for (int index = 0; index < 5; ++index) size = std::max(size, kilobytes_of_cache(index));
+    return (size > 0 ? size : std::int64_t{32} << 10) << 10;
   }();
   return kFound;
 }

@@ -90,6 +90,14 @@ CALDERA_MATRIX_TILES void finish_tile(const PanelTile& tile, const Sums& sums) {
   }
 }
 
+constexpr std::int64_t kRegisterWords = kRegisterRows * kMatrixTileDepth;  // words of a register
+
+/// Asks for what a register will be loaded from.
+CALDERA_MATRIX_TILES inline void ask_for(const std::uint32_t* words) {
+#pragma GCC unroll 16
+  for (int row = 0; row < kRegisterRows; ++row) __builtin_prefetch(words + row * kMatrixTileDepth);
+}
+
 }  // namespace
 
 CALDERA_MATRIX_TILES void multiply_matrix_tile(std::int64_t depth, const std::uint32_t* a,
@@ -116,21 +124,28 @@ CALDERA_MATRIX_TILES void multiply_matrix_tile(std::int64_t depth, const std::ui
     _tile_zero(2);
     _tile_zero(3);
   }
+  // The next registers' lines are asked for: where another program shares the core's nearest cache, loads
+  // from it wait for the L2 cache, one register after the other.
   for (std::int64_t p = 0; p < depth; p += kMatrixTileDepth) {
+    const std::uint32_t *next_a = a + 2 * kRegisterWords, *next_b = b + 2 * kRegisterWords;
     _tile_loadd(4, a, kLine);
     _tile_loadd(6, b, kRowOfB);
+    ask_for(next_a);
     _tile_dpbf16ps(0, 4, 6);
+    ask_for(next_b);
     if (right) {
       _tile_loadd(7, b + kRegisterRows, kRowOfB);
       _tile_dpbf16ps(1, 4, 7);
     }
+    ask_for(next_b + kRegisterWords);
     if (low) {
-      _tile_loadd(5, a + kRegisterRows * kMatrixTileDepth, kLine);
+      _tile_loadd(5, a + kRegisterWords, kLine);
+      ask_for(next_a + kRegisterWords);
       _tile_dpbf16ps(2, 5, 6);
       if (right) _tile_dpbf16ps(3, 5, 7);
     }
-    a += kMatrixTileRows * kMatrixTileDepth;
-    b += kMatrixTileColumns * kMatrixTileDepth;
+    a = next_a;
+    b = next_b;
   }
   _tile_stored(0, c, bytes);
   if (right) _tile_stored(1, c + kRegisterRows, bytes);

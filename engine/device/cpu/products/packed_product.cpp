@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "engine/device/cpu/host/cpu_info.h"
 #include "engine/device/cpu/host/parallel.h"
 #include "engine/device/cpu/host/scratch.h"
 
@@ -12,16 +13,19 @@ namespace {
 constexpr double kNanosecondsOfPacking = 0.1;  // an element
 /// Bytes of packed rows of A, and of packed columns of B, that are there at a time, about.
 constexpr std::int64_t kPackedBytes = std::int64_t{4} << 20;
-/// Bytes of C that a thread makes before they are handed on: half of an L2 cache.
-constexpr std::int64_t kBlockBytes = std::int64_t{512} << 10;
-/// Tiles, one below the other, for which a panel of B is read; their panels of A take a part of an L2 cache.
+/// Tiles, one below the other, for which a panel of B is read, and the fewest panels that they are multiplied
+/// with.
 constexpr std::int64_t kFewestTiles = 3;
 constexpr std::int64_t kMostTiles = 18;
-constexpr std::int64_t kStripBytes = std::int64_t{384} << 10;
+constexpr std::int64_t kFewestPanels = 4;
 /// Words of a sum after which the tiles of a block are begun again, so that panels stay in the L2 cache.
 constexpr std::int64_t kDepth = 768;
 /// Panels that are packed together, so that what is read of a row is a few lines of the cache.
 constexpr std::int64_t kPanelsTogether = 8;
+/// Parts of the L2 cache of a thread that its tiles' panels of A take, and what it makes of C before that is
+/// handed on.
+std::int64_t strip_bytes() { return second_level_cache_bytes() / 8 * 3; }
+std::int64_t block_bytes() { return second_level_cache_bytes() / 2; }
 /// Columns from which rows of a block are apart from one another.
 constexpr std::int64_t kFarColumns = 256;
 
@@ -177,26 +181,35 @@ class PackedProduct {
     }
   }
 
-  /// Multiplies what is packed, a few rows of tiles at a time, so that their panels and their part of C stay
-  /// in an L2 cache.
+  /// Multiplies what is packed, a few rows of tiles at a time, and as many panels of B as their part of C
+  /// stays in an L2 cache with.
   void multiply(const Panels& rows, const Panels& columns, const ProductBlock& packed, bool add,
                 const ProductBlockDone* done) const {
     const std::int64_t row_bytes = tiles_.rows * std::int64_t{sizeof(float)};
-    const std::int64_t strip = std::clamp(std::min(kBlockBytes / (packed.columns * row_bytes),
-                                                   kStripBytes / (std::min(depth_, kDepth) * row_bytes)),
-                                          kFewestTiles, kMostTiles);
+    const std::int64_t strip =
+        std::clamp(strip_bytes() / (std::min(depth_, kDepth) * row_bytes), kFewestTiles, kMostTiles);
     const std::int64_t tiles = ceil_div(packed.rows, tiles_.rows), strips = ceil_div(tiles, strip);
+    const std::int64_t panels = ceil_div(packed.columns, tiles_.columns);
     for (std::int64_t s = 0; s < strips; ++s) {
-      const std::int64_t first = tiles * s / strips, row = first * tiles_.rows;
-      ProductBlock block = packed;
-      block.row += row;
-      block.rows = std::min(tiles * (s + 1) / strips * tiles_.rows, packed.rows) - row;
-      multiply_block(rows, first, columns, block, add, done);
+      const std::int64_t first_tile = tiles * s / strips, row = first_tile * tiles_.rows;
+      const std::int64_t height = std::min(tiles * (s + 1) / strips * tiles_.rows, packed.rows) - row;
+      const std::int64_t most = block_bytes() / (height * tiles_.columns * std::int64_t{sizeof(float)});
+      const std::int64_t chunks = ceil_div(panels, std::max(most, kFewestPanels));
+      for (std::int64_t t = 0; t < chunks; ++t) {
+        const std::int64_t first_panel = panels * t / chunks, column = first_panel * tiles_.columns;
+        ProductBlock block = packed;
+        block.row += row;
+        block.rows = height;
+        block.column += column;
+        block.columns = std::min(panels * (t + 1) / chunks * tiles_.columns, packed.columns) - column;
+        multiply_block(rows, first_tile, columns, first_panel, block, add, done);
+      }
     }
   }
 
-  void multiply_block(const Panels& rows, std::int64_t first_tile, const Panels& columns, ProductBlock& block,
-                      bool add, const ProductBlockDone* done) const {
+  void multiply_block(const Panels& rows, std::int64_t first_tile, const Panels& columns,
+                      std::int64_t first_panel, ProductBlock& block, bool add,
+                      const ProductBlockDone* done) const {
     float* to = nullptr;
     if (done != nullptr) {
       // Rows of a power of two would share few sets of the nearest cache.
@@ -215,7 +228,7 @@ class PackedProduct {
       for (std::int64_t j = 0; j < block.columns; j += tiles_.columns)
         for (std::int64_t i = 0; i < block.rows; i += tiles_.rows)
           multiply_tile(run, block, to, i, rows.panel(first_tile + i / tiles_.rows), j,
-                        columns.panel(j / tiles_.columns), add || begin > 0);
+                        columns.panel(first_panel + j / tiles_.columns), add || begin > 0);
     }
     if (done != nullptr) (*done)(block);
   }
