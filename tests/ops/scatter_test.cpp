@@ -135,6 +135,36 @@ TEST_P(Scatters, TakeAlongAxisIsWhatALoopGives) {
   }
 }
 
+/// Of so many points that threads share them out: elements and rows, by indices in one or two dimensions.
+TEST_P(Scatters, ManyPointsOfATakeAreWhatALoopGives) {
+  const std::int64_t many = is_vulkan() ? 700 : 50'001;
+  for (const Shape& which : {Shape{many}, Shape{many / 3, 3}, Shape{3, many / 3}}) {
+    for (const std::int64_t inner : {1, 3, 37}) {
+      for (const std::int64_t outer : {1, 5}) {
+        SCOPED_TRACE(Shape({outer, inner}).to_string() + " by " + which.to_string());
+        constexpr std::int64_t kExtent = 11;
+        const Shape shape{outer, kExtent, inner};
+        const Doubles x = whole(shape.numel(), 7, 1000), at = whole(which.numel(), 9, kExtent + 2);
+        const LazyTensor result = take(upload(Host(shape, x), DType::f32, device()),
+                                       upload(Host(which, at), DType::i32, device()) - 1, 1);
+        const Floats actual = result.to_vector<float>();
+        std::size_t e = 0;
+        for (std::int64_t o = 0; o < outer; ++o) {
+          for (const double place : at) {
+            const auto row = static_cast<std::int64_t>(place) - 1;
+            for (std::int64_t i = 0; i < inner; ++i, ++e) {
+              if (row < 0 || row >= kExtent)
+                ASSERT_TRUE(std::isnan(actual[e])) << e;
+              else
+                ASSERT_EQ(actual[e], x[static_cast<std::size_t>((o * kExtent + row) * inner + i)]) << e;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 /// However the work is divided, updates that meet come one after the other.
 TEST_P(Scatters, OneIndexForManyUpdates) {
   const std::int64_t n = is_vulkan() ? 2000 : 300000;

@@ -159,6 +159,10 @@ PreparedIndexed::PreparedIndexed(const Step& step, const IndexedAxis& axis, std:
     return scatter_ ? apart(d) : strides_[1][d] == 0 || strides_[0][d] != 0;
   };
   while (free_dims_ < dims_.size() && is_free(free_dims_)) ++free_dims_;
+  // Every point of a gather has an element of its own. Where no dimension tells rows of indices apart,
+  // threads share out the points; what each point copies is then worth more than finding where its part
+  // begins.
+  if (!scatter_ && (row_ > 1 || free_dims_ == 0)) free_dims_ = dims_.size();
 }
 
 /// Points along the innermost dimension, whose first has these elements of the three operands. Rows that have
