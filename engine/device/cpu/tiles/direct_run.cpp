@@ -91,6 +91,11 @@ RowFunction PreparedRegion::machine_code_of_parts() const {
   return machine_code(CodeVersion::part);
 }
 
+/// Bytes of operands and results beyond which nothing is left in a cache for whoever reads it next, however
+/// large the system says that the cache is: those of servers belong to many cores, and to other machines than
+/// a virtual one.
+constexpr std::int64_t kMostInCache = std::int64_t{48} << 20;
+
 /// Whether results had better go past the caches: they would push out what is still to be read, and be pushed
 /// out before anybody reads them.
 bool PreparedRegion::may_stream(const RunContext& context) const {
@@ -98,7 +103,8 @@ bool PreparedRegion::may_stream(const RunContext& context) const {
   std::int64_t bytes = 0;
   for (const DirectOperand& o : direct_operands_)
     if (!o.by_row && o.step != 0) bytes += total_ * o.size;
-  if (mode_ != Mode::elementwise || run_ > 0 || bytes <= last_level_cache_bytes()) return false;
+  const std::int64_t most = std::min(last_level_cache_bytes(), kMostInCache);
+  if (mode_ != Mode::elementwise || run_ > 0 || bytes <= most) return false;
   const auto address = [&](const DirectOperand& o) {
     return context.buffers[static_cast<std::size_t>(o.buffer)] + o.offset * o.size;
   };
