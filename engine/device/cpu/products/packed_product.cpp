@@ -135,16 +135,20 @@ class PackedProduct {
 
   /// Packs and multiplies a rectangle of C, as much of it at a time as caches hold.
   void run_part(const ProductBlock& part, bool add, const ProductBlockDone* done) const {
-    const auto panels_of = [](std::int64_t width, std::int64_t panel_width, std::int64_t words) {
+    const auto panels_of = [](std::int64_t width, std::int64_t panel_width, std::int64_t words,
+                              std::int64_t bytes) {
       const std::int64_t panels = ceil_div(width, panel_width);
       const std::int64_t most =
-          std::max(kPackedBytes / (words * std::int64_t{sizeof(std::uint32_t)}), kFewestTiles);
+          std::max(bytes / (words * std::int64_t{sizeof(std::uint32_t)}), kFewestPanels);
       // Equal parts of about that size: for a few that remain the other operand would be walked once more.
       return ceil_div(panels, std::max((panels + most / 2) / most, std::int64_t{1}));
     };
+    // Columns that meet all rows at once are multiplied while they are in the L2 cache.
+    const bool is_one_strip = part.rows <= strip_tiles() * tiles_.rows;
+    const std::int64_t column_bytes = is_one_strip ? block_bytes() / 2 : kPackedBytes;
     Panels rows{tiles_.rows, row_words_}, columns{tiles_.columns, column_words_};
-    const std::int64_t height = panels_of(part.rows, tiles_.rows, row_words_);
-    const std::int64_t width = panels_of(part.columns, tiles_.columns, column_words_);
+    const std::int64_t height = panels_of(part.rows, tiles_.rows, row_words_, kPackedBytes);
+    const std::int64_t width = panels_of(part.columns, tiles_.columns, column_words_, column_bytes);
     rows.data = packed_scratch<std::uint32_t>(kPackedRows, height * row_words_);
     columns.data = packed_scratch<std::uint32_t>(kPackedColumns, width * column_words_);
     for (std::int64_t j = 0; j < part.columns; j += width * tiles_.columns) {
@@ -181,13 +185,17 @@ class PackedProduct {
     }
   }
 
+  /// Tiles, one below the other, whose panels of A stay in an L2 cache.
+  std::int64_t strip_tiles() const {
+    const std::int64_t bytes = std::min(depth_, kDepth) * tiles_.rows * std::int64_t{sizeof(float)};
+    return std::clamp(strip_bytes() / bytes, kFewestTiles, kMostTiles);
+  }
+
   /// Multiplies what is packed, a few rows of tiles at a time, and as many panels of B as their part of C
   /// stays in an L2 cache with.
   void multiply(const Panels& rows, const Panels& columns, const ProductBlock& packed, bool add,
                 const ProductBlockDone* done) const {
-    const std::int64_t row_bytes = tiles_.rows * std::int64_t{sizeof(float)};
-    const std::int64_t strip =
-        std::clamp(strip_bytes() / (std::min(depth_, kDepth) * row_bytes), kFewestTiles, kMostTiles);
+    const std::int64_t strip = strip_tiles();
     const std::int64_t tiles = ceil_div(packed.rows, tiles_.rows), strips = ceil_div(tiles, strip);
     const std::int64_t panels = ceil_div(packed.columns, tiles_.columns);
     for (std::int64_t s = 0; s < strips; ++s) {
