@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "engine/device/cpu/simd/erf_table.h"
+
 namespace caldera::cpu {
 namespace {
 
@@ -153,7 +155,19 @@ Vec sigmoid_lanes(const Lanes& l, const Vec& x) {
   return l.div(numerator, l.add(l.splat(1.0F), e));
 }
 
+Vec erf_by_table(const Lanes& l, const Vec& x) {
+  const Vec t = l.least(l.splat(kErfLimit), l.abs(x));
+  const Vec place = l.add(t, l.constant(kErfRounding));
+  const Vec u = l.sub(t, l.sub(place, l.constant(kErfRounding)));
+  Vec sum = l.look_up(kErfTable[kErfTerms - 1], place);
+  for (int term = kErfTerms - 1; --term > 0;) sum = l.mul_add(sum, u, l.look_up(kErfTable[term], place));
+  const Vec base = l.look_up(kErfTable[0], place);
+  const LaneMask is_first = l.compare(place, Is::equal, l.constant(kErfRounding));
+  return l.copysign(l.mul_add(sum, u, l.select(is_first, u, base)), x);
+}
+
 Vec erf_lanes(const Lanes& l, const Vec& x) {
+  if (l.is_wide) return erf_by_table(l, x);
   const Vec t = l.abs(x);
   const Vec s = l.mul(x, x);
   Vec large = l.mul_add(l.splat(-1.72853470e-5F), t, l.constant(3.83197126e-4F));

@@ -116,6 +116,17 @@ Lanes::Vec Lanes::copysign(const Vec& magnitude, const Vec& sign) const {
   return bit_or(abs(magnitude), bit_and(sign, constant(-0.0F)));
 }
 
+Lanes::Vec Lanes::look_up(const float (&table)[32], const Vec& index) const {
+  constexpr std::size_t kRegister = 64;
+  const auto half = [&](const float* from) {
+    return cc.newConst(asmjit::ConstPoolScope::kLocal, from, kRegister);
+  };
+  const Vec found = fresh();
+  cc.vmovaps(found, half(table));
+  cc.vpermt2ps(found, index, half(table + 16));
+  return found;
+}
+
 Lanes::Vec Lanes::shift_left(const Vec& a, int bits) const { return apply(Id::kIdVpslld, a, imm(bits)); }
 Lanes::Vec Lanes::shift_right(const Vec& a, int bits) const { return apply(Id::kIdVpsrad, a, imm(bits)); }
 Lanes::Vec Lanes::shift_right_unsigned(const Vec& a, int bits) const {

@@ -68,6 +68,9 @@ class Lanes {
   /// c0 + x (c1 + x (c2 + ...)), coefficients lowest first.
   Vec horner(const Vec& x, std::initializer_list<float> coefficients) const;
 
+  /// table[index % 32] in every lane, of the whole numbers in `index`. Wide instructions alone.
+  Vec look_up(const float (&table)[32], const Vec& index) const;
+
   enum class Rounding : std::uint8_t { nearest = 0, down = 1, up = 2, truncate = 3 };
   Vec round(const Vec& a, Rounding rounding = Rounding::nearest) const;
   Vec neg(const Vec& a) const { return bit_xor(a, constant(-0.0F)); }

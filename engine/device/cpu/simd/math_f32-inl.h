@@ -3,8 +3,9 @@
 //
 // Polynomials for exp, log, sin, cos and tanh: Cephes mathematical library, single precision (S. L. Moshier,
 // netlib.org/cephes). erf: N. Juffa's two-piece minimax approximation (0.995 ulp with an exact exp),
-// published on stackoverflow.com, question 35148198. tan, asin and atan: minimax polynomials of the function
-// over its argument, by Remez' algorithm, with relative errors of 2^-29.6, 2^-27.6 and 2^-28.5.
+// published on stackoverflow.com, question 35148198; with AVX-512 by erf_table.h. tan, asin and atan: minimax
+// polynomials of the function over its argument, by Remez' algorithm, with relative errors of 2^-29.6,
+// 2^-27.6 and 2^-28.5.
 //
 // Machine code (machine_code/lane_math.cpp) computes them in the same order, to the same bits: products and
 // sums are one instruction where it says MulAdd, and nowhere else.
@@ -17,6 +18,8 @@
 
 #include <cmath>
 #include <limits>
+
+#include "engine/device/cpu/simd/erf_table.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace caldera::cpu {
@@ -206,6 +209,22 @@ HWY_INLINE VF sigmoid_f32(VF x) {
   return hn::Div(numerator, hn::Add(splat(1.0F), e));
 }
 
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+HWY_INLINE VF erf_f32(VF x) {
+  // The minimum of AVX-512 gives the second operand where one is NaN.
+  const VF t = VF{_mm512_min_ps(_mm512_set1_ps(kErfLimit), hn::Abs(x).raw)};
+  const VF place = hn::Add(t, splat(kErfRounding));
+  const VF u = hn::Sub(t, hn::Sub(place, splat(kErfRounding)));
+  const auto looked_up = [&](const float(&table)[kErfIntervals]) {
+    return VF{_mm512_permutex2var_ps(_mm512_load_ps(table), _mm512_castps_si512(place.raw),
+                                     _mm512_load_ps(table + kErfIntervals / 2))};
+  };
+  VF sum = looked_up(kErfTable[kErfTerms - 1]);
+  for (int term = kErfTerms - 1; --term > 0;) sum = hn::MulAdd(sum, u, looked_up(kErfTable[term]));
+  const VF base = hn::IfThenElse(hn::Eq(place, splat(kErfRounding)), u, looked_up(kErfTable[0]));
+  return hn::CopySign(hn::MulAdd(sum, u, base), x);
+}
+#else
 HWY_INLINE VF erf_f32(VF x) {
   const VF t = hn::Abs(x);
   const VF s = hn::Mul(x, x);
@@ -224,6 +243,7 @@ HWY_INLINE VF erf_f32(VF x) {
   small = hn::MulAdd(small, x, x);
   return keep_nan(x, hn::IfThenElse(hn::Gt(t, splat(0.927734375F)), large, small));
 }
+#endif
 
 inline constexpr float kTrigLimit = 0x1p24F;
 
