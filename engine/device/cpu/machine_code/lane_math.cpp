@@ -11,6 +11,7 @@ using Vec = Lanes::Vec;
 using Is = Lanes::Is;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kToInteger = 0x1.8p23F;  // added and taken off again, leaves the nearest integer
 constexpr float kPi = 3.14159274F, kPiLow = -8.74227766e-8F;  // the nearest float, and what it lacks
 
 Vec keep_nan(const Lanes& l, const Vec& x, const Vec& y) { return l.select(l.is_nan(x), x, y); }
@@ -20,8 +21,13 @@ Vec power_of_two(const Lanes& l, const Vec& n) {
 }
 
 Vec reduce_by_ln2(const Lanes& l, const Vec& x, Vec& n) {
-  n = l.round(l.mul(x, l.constant(1.44269504088896341F)));
+  n = l.sub(l.mul_add(x, l.splat(1.44269504088896341F), l.constant(kToInteger)), l.constant(kToInteger));
   return l.nmul_add(n, l.splat(-2.12194440e-4F), l.nmul_add(n, l.splat(0.693359375F), x));
+}
+
+Vec exp_of_rest(const Lanes& l, const Vec& r) {
+  return l.horner(
+      r, {1.0F, 1.0F, 4.99999940E-1F, 1.66665211E-1F, 4.16682661E-2F, 8.36867746E-3F, 1.38207490E-3F});
 }
 
 Vec expm1_of_rest(const Lanes& l, const Vec& r) {
@@ -43,7 +49,7 @@ Exponents exponents_within(const Lanes& l, const Vec& x, float low, float high) 
 }
 
 Vec scaled_exp(const Lanes& l, const Exponents& of, const Vec& r, const Vec& n) {
-  const Vec e = l.add(expm1_of_rest(l, r), l.constant(1.0F));
+  const Vec e = exp_of_rest(l, r);
   if (l.is_wide) return l.apply_where(of.live, Lanes::Id::kIdVscalefps, e, n);
   const Vec power = l.to_i32(n);
   const Vec half = l.shift_right(power, 1);

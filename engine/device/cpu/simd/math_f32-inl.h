@@ -1,7 +1,7 @@
 // Elementary functions of f32 vectors, within about 1 to 2 ulp over the whole range, special values included.
 // Included once for every instruction set, between HWY_BEFORE_NAMESPACE and HWY_AFTER_NAMESPACE.
 //
-// Polynomials for exp, log, sin, cos and tanh: Cephes mathematical library, single precision (S. L. Moshier,
+// Polynomials for expm1, log, sin, cos and tanh: Cephes mathematical library, single precision (S. L. Moshier,
 // netlib.org/cephes). erf: N. Juffa's two-piece minimax approximation (0.995 ulp with an exact exp),
 // published on stackoverflow.com, question 35148198; with AVX-512 by erf_table.h. tan, asin and atan: minimax
 // polynomials of the function over its argument, by Remez' algorithm, with relative errors of 2^-29.6,
@@ -45,10 +45,20 @@ HWY_INLINE VF power_of_two(VI n) {
   return hn::BitCast(F32(), hn::ShiftLeft<23>(hn::Add(n, hn::Set(I32(), 127))));
 }
 
-/// x = n ln 2 + r with |r| <= ln 2 / 2.
+/// Added to a number below 2^22 in magnitude and taken off again leaves the nearest integer.
+inline constexpr float kToInteger = 0x1.8p23F;
+
+/// x = n ln 2 + r with |r| <= ln 2 / 2, for |x| < 2^21.
 HWY_INLINE VF reduce_by_ln2(VF x, VF& n) {
-  n = hn::Round(hn::Mul(x, splat(1.44269504088896341F)));
+  n = hn::Sub(hn::MulAdd(x, splat(1.44269504088896341F), splat(kToInteger)), splat(kToInteger));
   return hn::NegMulAdd(n, splat(-2.12194440e-4F), hn::NegMulAdd(n, splat(0.693359375F), x));
+}
+
+/// exp(r) for |r| <= ln 2 / 2: least squares with weights towards the smallest relative error, which is
+/// 2^-28.2 with terms of f32.
+HWY_INLINE VF exp_of_rest(VF r) {
+  return horner(r, 1.0F, 1.0F, 4.99999940E-1F, 1.66665211E-1F, 4.16682661E-2F, 8.36867746E-3F,
+                1.38207490E-3F);
 }
 
 /// exp(r) - 1 for |r| <= ln 2 / 2.
@@ -80,7 +90,7 @@ class Exponents {
   /// exp(r) 2^n for |r| <= ln 2 / 2 and integral n in [-160, 160], which are made of bounded(): subnormal and
   /// infinite results included, 0 below the lower limit, NaN where the exponent is.
   HWY_INLINE VF exp(VF r, VF n) const {
-    const VF e = hn::Add(expm1_of_rest(r), splat(1.0F));
+    const VF e = exp_of_rest(r);
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
     return VF{_mm512_maskz_scalef_ps(live_, e.raw, n.raw)};  // with the right underflow and overflow
 #else
