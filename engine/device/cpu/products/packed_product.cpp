@@ -1,6 +1,7 @@
 #include "engine/device/cpu/products/packed_product.h"
 
 #include <algorithm>
+#include <atomic>
 #include <vector>
 
 #include "engine/device/cpu/host/cpu_info.h"
@@ -18,6 +19,8 @@ constexpr std::int64_t kPackedBytes = std::int64_t{4} << 20;
 constexpr std::int64_t kFewestTiles = 3;
 constexpr std::int64_t kMostTiles = 18;
 constexpr std::int64_t kFewestPanels = 4;
+/// Strips of rows for each thread that takes one after the other.
+constexpr std::int64_t kStripsOfThread = 4;
 /// Words of a sum after which the tiles of a block are begun again, so that panels stay in the L2 cache.
 constexpr std::int64_t kDepth = 768;
 /// Panels that are packed together, so that what is read of a row is a few lines of the cache.
@@ -98,8 +101,7 @@ class PackedProduct {
     }
   }
 
-  /// Each thread has a rectangle of C, which it makes by itself: what one thread packs would be far from the
-  /// caches of another.
+  /// Each thread packs what it multiplies: what another packs would be far from its caches.
   void run(float* c, std::int64_t c_row, bool add, const ProductBlockDone* done) {
     const std::int64_t tiles = ceil_div(m_, tiles_.rows), panels = ceil_div(n_, tiles_.columns);
     const double work = cost(m_, n_);
@@ -111,16 +113,15 @@ class PackedProduct {
     };
     for (std::int64_t columns = 2; columns <= workers; ++columns)
       if (workers % columns == 0 && slowest(columns) < slowest(across)) across = columns;
-    const std::int64_t down = workers / across;
+    const Shares shares = shares_of(tiles, panels, workers / across, across);
+    std::vector<std::atomic<std::int64_t>> taken(static_cast<std::size_t>(across * shares.parts));
     parallel_ranges(workers, static_cast<int>(workers), [&](std::int64_t begin, std::int64_t end) {
       const ThreadTiles own(tiles_);
       for (std::int64_t w = begin; w < end; ++w) {
-        const std::int64_t i = w / across, j = w % across;
-        ProductBlock part{c, c_row, tiles * i / down * tiles_.rows, 0, panels * j / across * tiles_.columns,
-                          0};
-        part.rows = std::min(tiles * (i + 1) / down * tiles_.rows, m_) - part.row;
-        part.columns = std::min(panels * (j + 1) / across * tiles_.columns, n_) - part.column;
-        run_part(part, add, done);
+        const std::int64_t j = w % across;
+        ProductBlock block{c, c_row, 0, m_, panels * j / across * tiles_.columns, 0};
+        block.columns = std::min(panels * (j + 1) / across * tiles_.columns, n_) - block.column;
+        run_columns(block, shares, w / across, &taken[static_cast<std::size_t>(j * shares.parts)], add, done);
       }
     });
   }
@@ -133,35 +134,64 @@ class PackedProduct {
     return depth * (m * n * tiles_.nanoseconds_of_word + (m + n) * kNanosecondsOfPacking);
   }
 
-  /// Packs and multiplies a rectangle of C, as much of it at a time as caches hold.
-  void run_part(const ProductBlock& part, bool add, const ProductBlockDone* done) const {
-    const auto panels_of = [](std::int64_t width, std::int64_t panel_width, std::int64_t words,
-                              std::int64_t bytes) {
-      const std::int64_t panels = ceil_div(width, panel_width);
-      const std::int64_t most =
-          std::max(bytes / (words * std::int64_t{sizeof(std::uint32_t)}), kFewestPanels);
-      // Equal parts of about that size: for a few that remain the other operand would be walked once more.
-      return ceil_div(panels, std::max((panels + most / 2) / most, std::int64_t{1}));
-    };
-    // Columns that meet all rows at once are multiplied while they are in the L2 cache.
-    const bool is_one_strip = part.rows <= strip_tiles() * tiles_.rows;
-    const std::int64_t column_bytes = is_one_strip ? block_bytes() / 2 : kPackedBytes;
+  /// How threads that have the same columns share out the rows.
+  struct Shares {
+    std::int64_t strips = 1;         // of all rows
+    std::int64_t panels_packed = 1;  // at a time
+    std::int64_t parts = 1;          // of the columns, at most, that are packed at a time
+    bool is_fixed = true;            // each thread has one strip, or else takes the next one when it is done
+  };
+
+  /// A core that other programs use too, or a slower one, holds nobody up where its thread takes fewer
+  /// strips.
+  Shares shares_of(std::int64_t tiles, std::int64_t panels, std::int64_t down, std::int64_t across) const {
+    Shares shares;
+    shares.strips = std::max(down, ceil_div(tiles, at_once(tiles, row_words_, kPackedBytes)));
+    if (down > 1 && tiles >= down * kStripsOfThread * kFewestTiles)
+      shares.strips = std::max(shares.strips, down * kStripsOfThread);
+    shares.is_fixed = shares.strips == down;
+    // Columns that meet all rows of a thread at once are multiplied while they are in the L2 cache.
+    const bool is_one_strip = shares.is_fixed && ceil_div(tiles, down) <= strip_tiles();
+    const std::int64_t columns = ceil_div(panels, across);
+    shares.panels_packed = at_once(columns, column_words_, is_one_strip ? block_bytes() / 2 : kPackedBytes);
+    shares.parts = ceil_div(columns, shares.panels_packed);
+    return shares;
+  }
+
+  /// Panels of some words that are packed at a time: equal parts of about so many bytes, as for a few that
+  /// remain the other operand would be walked once more.
+  static std::int64_t at_once(std::int64_t panels, std::int64_t words, std::int64_t bytes) {
+    const std::int64_t most = std::max(bytes / (words * std::int64_t{sizeof(std::uint32_t)}), kFewestPanels);
+    return ceil_div(panels, std::max((panels + most / 2) / most, std::int64_t{1}));
+  }
+
+  /// Packs and multiplies a thread's strips of some columns, as many columns at a time as are packed. `taken`
+  /// counts the strips of each part of the columns that threads have begun.
+  void run_columns(const ProductBlock& block, const Shares& shares, std::int64_t own,
+                   std::atomic<std::int64_t>* taken, bool add, const ProductBlockDone* done) const {
+    const std::int64_t tiles = ceil_div(m_, tiles_.rows);
     Panels rows{tiles_.rows, row_words_}, columns{tiles_.columns, column_words_};
-    const std::int64_t height = panels_of(part.rows, tiles_.rows, row_words_, kPackedBytes);
-    const std::int64_t width = panels_of(part.columns, tiles_.columns, column_words_, column_bytes);
-    rows.data = packed_scratch<std::uint32_t>(kPackedRows, height * row_words_);
-    columns.data = packed_scratch<std::uint32_t>(kPackedColumns, width * column_words_);
-    for (std::int64_t j = 0; j < part.columns; j += width * tiles_.columns) {
-      for (std::int64_t i = 0; i < part.rows; i += height * tiles_.rows) {
-        ProductBlock packed = part;
-        packed.row += i;
-        packed.rows = std::min(height * tiles_.rows, part.rows - i);
-        packed.column += j;
-        packed.columns = std::min(width * tiles_.columns, part.columns - j);
-        if (j == 0 || height * tiles_.rows < part.rows) pack(rows, packed.row, packed.rows, true);
-        if (i == 0) pack(columns, packed.column, packed.columns, false);
+    rows.data = packed_scratch<std::uint32_t>(kPackedRows, ceil_div(tiles, shares.strips) * row_words_);
+    columns.data = packed_scratch<std::uint32_t>(kPackedColumns, shares.panels_packed * column_words_);
+    const std::int64_t width = shares.panels_packed * tiles_.columns;
+    for (std::int64_t j = 0; j < block.columns; j += width, ++taken) {
+      ProductBlock packed = block;
+      packed.column += j;
+      packed.columns = std::min(width, block.columns - j);
+      bool has_columns = false;
+      const auto run_strip = [&](std::int64_t strip) {
+        if (!has_columns) pack(columns, packed.column, packed.columns, false);
+        has_columns = true;
+        packed.row = tiles * strip / shares.strips * tiles_.rows;
+        packed.rows = std::min(tiles * (strip + 1) / shares.strips * tiles_.rows, m_) - packed.row;
+        if (j == 0 || !shares.is_fixed) pack(rows, packed.row, packed.rows, true);
         multiply(rows, columns, packed, add, done);
-      }
+      };
+      if (shares.is_fixed)
+        run_strip(own);
+      else
+        for (std::int64_t strip; (strip = taken->fetch_add(1, std::memory_order_relaxed)) < shares.strips;)
+          run_strip(strip);
     }
   }
 
