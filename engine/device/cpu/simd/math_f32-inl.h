@@ -1,8 +1,8 @@
 // Elementary functions of f32 vectors, within about 1 to 2 ulp over the whole range, special values included.
 // Included once for every instruction set, between HWY_BEFORE_NAMESPACE and HWY_AFTER_NAMESPACE.
 //
-// Polynomials for expm1, log, sin, cos and tanh: Cephes mathematical library, single precision (S. L. Moshier,
-// netlib.org/cephes). erf: N. Juffa's two-piece minimax approximation (0.995 ulp with an exact exp),
+// Polynomials for expm1, log, sin, cos and tanh: Cephes mathematical library, single precision (S. L.
+// Moshier, netlib.org/cephes). erf: N. Juffa's two-piece minimax approximation (0.995 ulp with an exact exp),
 // published on stackoverflow.com, question 35148198; with AVX-512 by erf_table.h. tan, asin and atan: minimax
 // polynomials of the function over its argument, by Remez' algorithm, with relative errors of 2^-29.6,
 // 2^-27.6 and 2^-28.5.
