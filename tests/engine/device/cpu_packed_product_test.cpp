@@ -151,6 +151,11 @@ TEST(CpuPackedProduct, IsSharedByThreadsInBlocksOfRowsOrOfColumns) {
     check_exact(kind, 20, 1600, 300, Layout::columns, Layout::columns, false);
     check_exact(kind, 700, 200, 64, Layout::rows, Layout::columns, true);
     check_exact(kind, 700, 300, 64, Layout::columns, Layout::rows, true);
+    // So many rows that threads take strips of them in turns; and none.
+    check_exact(kind, 1103, 45, 33, Layout::rows, Layout::columns, false);
+    check_exact(kind, 1103, 45, 33, Layout::columns, Layout::rows, true);
+    check_exact(kind, 0, 6, 4, Layout::rows, Layout::rows, false);
+    check_exact(kind, 6, 0, 4, Layout::rows, Layout::rows, true);
   }
 }
 

@@ -9,7 +9,8 @@ namespace caldera::cpu {
 
 DeviceInfo describe_cpu();
 
-/// Bytes of the cache of the second level that a core has for itself; 1 MiB where the system does not say.
+/// Bytes of the cache of the second level that a core has for itself, from 256 KiB to 4 MiB; 1 MiB where the
+/// system does not say.
 std::int64_t second_level_cache_bytes();
 
 /// Bytes of the largest cache; 32 MiB where the system does not say.

@@ -103,6 +103,7 @@ class PackedProduct {
 
   /// Each thread packs what it multiplies: what another packs would be far from its caches.
   void run(float* c, std::int64_t c_row, bool add, const ProductBlockDone* done) {
+    if (m_ == 0 || n_ == 0) return;
     const std::int64_t tiles = ceil_div(m_, tiles_.rows), panels = ceil_div(n_, tiles_.columns);
     const double work = cost(m_, n_);
     const std::int64_t workers = in_parallel() ? 1 : threads_for(work, tiles * panels);

@@ -16,7 +16,7 @@ inline constexpr float kErfRounding = 0x1.8p20F;
 /// erf(i / 8 + u) = sum over k of kErfTable[k][i] u^k, and u more where i = 0, for |u| <= 1 / 16. Fitted to
 /// erf with the smallest relative error (reweighted least squares), the terms rounded to f32 one after the
 /// other and the later ones fitted again; odd where i = 0. In f32 with one rounding a term: at most 1.2 units
-/// in the last place.
+/// in the last place; of two neighbours the larger may have an erf that is less, by one unit.
 alignas(64) inline constexpr float kErfTable[kErfTerms][kErfIntervals] = {
     {0,
      0x1.1f5e1ap-3F,
