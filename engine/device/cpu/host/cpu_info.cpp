@@ -55,9 +55,9 @@ DeviceInfo describe_cpu() {
 }
 
 std::int64_t second_level_cache_bytes() {
-  // Beyond that a cache is another level's, or belongs to several cores.
-  constexpr std::int64_t kLeast = 256, kMost = 4096;
   static const std::int64_t kFound = [] {
+    // Beyond that a cache is another level's, or belongs to several cores.
+    constexpr std::int64_t kLeast = 256, kMost = 4096;
     const std::int64_t size = kilobytes_of_cache(2);
     return (size > 0 ? std::clamp(size, kLeast, kMost) : std::int64_t{1} << 10) << 10;
   }();
