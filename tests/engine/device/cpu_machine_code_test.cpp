@@ -373,6 +373,26 @@ TEST_F(CpuMachineCode, IsMadeWhenAKernelIsHot) {
   EXPECT_EQ(made, 1U);
 }
 
+/// Of more than 48 MiB results go past the caches, by a function of its own: whole lines and what is left.
+TEST_F(CpuMachineCode, ResultsPastTheCachesHaveTheInterpretersBits) {
+  // Kernels that no other test has, as plans share the functions of one.
+  for (const int instructions : {4, 6}) {
+    const std::int64_t n = instructions == 4 ? 6'400'000 : 6'400'019;
+    SCOPED_TRACE(n);
+    const PlanCase small = product_and_sum(1'000, instructions), large = product_and_sum(n, instructions);
+    const auto want = [&] {
+      const Use use(MachineCodeUse::never);
+      return large.run_on_device();
+    }();
+    const Use use(MachineCodeUse::always);
+    small.run_on_device();
+    const std::uint64_t before = cpu::machine_code_stats().compiled;
+    const auto got = large.run_on_device();
+    EXPECT_EQ(cpu::machine_code_stats().compiled - before, 1U) << "beside the function that small ones have";
+    EXPECT_TRUE(got == want);
+  }
+}
+
 TEST_F(CpuMachineCode, CountsWhatTheInterpreterKeeps) {
   const Use use(MachineCodeUse::always);
   PlanCase c(Device::cpu());
