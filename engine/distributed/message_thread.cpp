@@ -14,10 +14,9 @@
 namespace caldera::distributed {
 namespace {
 
-/// Of messages between two ranks (communicator.cpp has others): what is said of an operation, and that one is
-/// there.
+/// Of messages between two ranks, which say what an operation is: communicator.cpp and roll_call.cpp have
+/// others.
 constexpr int kAnnouncementTag = 1;
-constexpr int kPresenceTag = 4;
 
 /// How long a test that said "not yet" lets the core go: short waits end soon, long ones cost nothing.
 class Backoff {
@@ -117,60 +116,39 @@ void MessageRun::fail() {
   throw Error(fmt::format("rank {}: {} failed: {}", ranks_.rank, name_, problem));
 }
 
-void MessageRun::ask_who_is_there() {
-  has_asked_ = true;
-  RollCall& call = ranks_.roll_call;
-  const bool is_first = call.others.empty();
-  if (is_first) call.others.resize(static_cast<std::size_t>(ranks_.size) - 1);
-  for (int k = 1; k < ranks_.size; ++k) {
-    RollCall::Other& other = call.others[static_cast<std::size_t>(k) - 1];
-    other.rank = (ranks_.rank + k) % ranks_.size;
-    if (is_first) listen_to(other);
-    call.said.push_back(std::make_unique<std::uint64_t>(ranks_.operations));
-    (void)mpi().send(ranks_.id, call.said.back().get(), sizeof(std::uint64_t), other.rank, kPresenceTag);
-  }
-}
-
-void MessageRun::listen_to(RollCall::Other& other) {
-  other.request = mpi().receive(ranks_.id, other.word.get(), sizeof(std::uint64_t), other.rank, kPresenceTag);
-}
-
-std::string MessageRun::silent_ranks() {
-  std::vector<int> silent;
-  for (RollCall::Other& other : ranks_.roll_call.others) {
-    while (!other.is_lost && other.heard < ranks_.operations) {
-      const int done = other.request < 0 ? -1 : mpi().test(other.request);
-      if (done == 0) break;
-      other.is_lost = done < 0;
-      other.heard = *other.word;
-      if (done > 0) listen_to(other);
-    }
-    if (other.is_lost || other.heard < ranks_.operations) silent.push_back(other.rank);
-  }
-  if (silent.empty()) return {};
-  return fmt::format("{} {}", silent.size() == 1 ? "rank" : "ranks", fmt::join(silent, ", "));
-}
-
-/// The rank behind the one that does not come knows who it is. Where all have come, and one stalls after
-/// that, those that are there tell one another.
+/// The rank behind the one that does not come need not know who it is: the one before it may wait, within an
+/// operation before, for another that stalls. So those that are there tell one another, and who says nothing
+/// is named. Ranks answer from half of the limit on: they may have begun to wait later than who asks.
 void MessageRun::check_time() {
-  constexpr double kForOthers = 2;
-  const double limit = thread_.timeout();
-  if (limit <= 0) return;
-  const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
-  if (seconds <= limit) return;
-  if (received_ >= 0)
+  using Seconds = std::chrono::duration<double>;
+  constexpr Seconds kBetweenWords{0.05}, kForAnswers{0.5}, kForAll{2};
+  const Seconds limit{thread_.timeout()};
+  if (limit.count() <= 0) return;
+  const Clock::time_point now = Clock::now();
+  if (now - begin_ <= limit / 2 || now - looked_ < kBetweenWords) return;
+  looked_ = now;
+  RollCall& call = ranks_.roll_call;
+  call.listen(mpi(), ranks_.id, ranks_.rank, ranks_.size);
+  call.hear();
+  if (now - begin_ <= limit) return;
+  if (std::exchange(has_asked_, true))
+    call.ask_again();
+  else
+    call.begin();
+  const std::vector<int> silent = call.silent();
+  const bool is_previous_late = received_ >= 0;
+  const bool is_previous_alone = silent == std::vector<int>{previous()};
+  if (now - begin_ <= limit + (is_previous_late && is_previous_alone ? kForAnswers : kForAll)) return;
+  const std::string took = fmt::format("{} was not done within {:g} s", name_, limit.count());
+  constexpr const char* kHint = "(--timeout sets how long ranks wait for one another)";
+  if (silent.empty())
+    throw Error(fmt::format("{}: all ranks are there, but not what they send {}", took, kHint));
+  if (is_previous_alone && !is_previous_late)
     throw Error(
-        fmt::format("rank {} did not come to {} within {:g} s: it is stopped, lost, or still computing "
-                    "(--timeout sets how long others wait for it)",
-                    previous(), name_, limit));
-  if (!has_asked_) ask_who_is_there();
-  if (seconds <= limit + kForOthers) return;
-  const std::string silent = silent_ranks();
-  throw Error(fmt::format(
-      "{} was not done within {:g} s: {} (--timeout sets how long ranks wait for one another)", name_, limit,
-      silent.empty() ? "all ranks are there, but not what they send"
-                     : silent + " came to it and stalled, stopped or lost"));
+        fmt::format("{}: rank {} came to it and stalled, stopped or lost {}", took, previous(), kHint));
+  throw Error(fmt::format("{} {} did not come to {} within {:g} s{}: stopped, lost, or still computing {}",
+                          silent.size() == 1 ? "rank" : "ranks", fmt::join(silent, ", "), name_,
+                          limit.count(), is_previous_late ? "" : ", or stalled within it", kHint));
 }
 
 void MessageRun::wait(int request) {

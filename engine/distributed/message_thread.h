@@ -17,24 +17,11 @@
 #include <vector>
 
 #include "engine/distributed/mpi/mpi_interface.h"
+#include "engine/distributed/roll_call.h"
 
 namespace caldera::distributed {
 
 class MessageThread;
-
-/// Ranks that have waited too long: each says to all others that it is there. Lives as long as the
-/// communicator: one that comes late after all answers a call of before.
-struct RollCall {
-  struct Other {
-    int rank = 0;
-    int request = -1;  // of its next word
-    bool is_lost = false;
-    std::unique_ptr<std::uint64_t> word = std::make_unique<std::uint64_t>(0);
-    std::uint64_t heard = 0;  // the operation that it waited for
-  };
-  std::vector<Other> others;
-  std::vector<std::unique_ptr<std::uint64_t>> said;
-};
 
 /// A communicator as the thread knows it.
 struct RankSet {
@@ -81,16 +68,13 @@ class MessageRun {
   void look_at_neighbour();
   [[noreturn]] void fail();
   void check_time();
-  void ask_who_is_there();
-  void listen_to(RollCall::Other& other);
-  std::string silent_ranks();
   int next() const { return (ranks_.rank + 1) % ranks_.size; }
   int previous() const { return (ranks_.rank + ranks_.size - 1) % ranks_.size; }
 
   MessageThread& thread_;
   RankSet& ranks_;
   const OperationName& name_;
-  Clock::time_point begin_ = Clock::now();
+  Clock::time_point begin_ = Clock::now(), looked_{};
   struct Announcement;
   std::unique_ptr<Announcement> own_, of_previous_;
   struct Memory {

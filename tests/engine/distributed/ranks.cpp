@@ -1,6 +1,6 @@
 // What several processes do together, as a program for mpirun: tests/engine/distributed/ranks.sh runs it.
 //
-//   caldera_ranks collectives|large|large_all|gradients|weights|messages|vulkan|mismatch|stall|frozen|alone
+//   caldera_ranks collectives|large|large_all|gradients|weights|messages|vulkan|mismatch|stall|behind|frozen|alone
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -265,7 +265,7 @@ int run(const std::string& what) {
     alone();
     return 0;
   }
-  const Group group = init({.timeout = what == "stall" || what == "frozen" ? 1.0 : 60.0});
+  const Group group = init({.timeout = what == "stall" || what == "behind" || what == "frozen" ? 1.0 : 60.0});
   const std::vector<DType> all(kAllDTypes.begin(), kAllDTypes.end());
   const std::vector<DType> floats{DType::f16, DType::bf16, DType::f32, DType::f64};
   if (what == "collectives") {
@@ -298,6 +298,13 @@ int run(const std::string& what) {
     (group.rank() == 2 ? all_gather(x, group) : all_sum(x, group)).to_vector<float>();
   } else if (what == "stall") {
     if (group.rank() == 1) sleep(30);
+    all_sum(LazyTensor::full({4}, 1.0F), group).to_vector<float>();
+  } else if (what == "behind") {
+    // Rank 0 is done with what rank 1 does not come to, and then waits for rank 2, which is there: rank 2 is
+    // still within the first, and has more patience.
+    if (group.rank() == 1) sleep(30);
+    if (group.rank() == 2) init({.timeout = 2.5});
+    broadcast(LazyTensor::full({4}, 1.0F), 0, group).to_vector<float>();
     all_sum(LazyTensor::full({4}, 1.0F), group).to_vector<float>();
   } else if (what == "frozen") {
     // Rank 1 stops as a whole, within the messages: those behind it have heard that it came.

@@ -36,6 +36,11 @@ for what in "$@"; do
         fail "a rank that stalls was not named: $(cat "$work/err")"
       [ $(($(date +%s) - begin)) -le 10 ] || fail "ending took $(($(date +%s) - begin)) s"
       ;;
+    behind)
+      if ranks 3 "$program" behind >"$work/out" 2>"$work/err"; then fail "a rank that stalls was no error"; fi
+      grep -q "rank 1 did not come to \(all_sum\|broadcast\) of 4 float32 within 1 s" "$work/err" ||
+        fail "a rank that stalls was not named: $(cat "$work/err")"
+      ;;
     frozen)
       if ranks 3 "$program" frozen >"$work/out" 2>"$work/err"; then fail "a rank that was stopped was no error"; fi
       grep -q "rank 1 \(did not come to\|came to it and stalled\)" "$work/err" ||

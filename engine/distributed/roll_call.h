@@ -1,0 +1,46 @@
+// RollCall: ranks that have waited long tell one another that they are there, so that who is not is named.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/distributed/mpi/mpi_interface.h"
+
+namespace caldera::distributed {
+
+/// The words between the ranks of a communicator. Lives as long as that, since words of an operation may come
+/// within a later one. Threads: that of the messages alone.
+class RollCall {
+ public:
+  /// Opens a receive from each other rank, the first time that it is called.
+  void listen(const CalderaMpi& mpi, int communicator, int rank, int size);
+  /// Takes the words that have come, and answers each question.
+  void hear();
+  /// Asks all others whether they are there, and forgets what they said before.
+  void begin();
+  /// Asks once more those that have said nothing since begin(): an answer is lost where a rank has begun
+  /// another operation meanwhile.
+  void ask_again();
+  /// Returns the ranks that have said nothing since begin(), or whose messages fail.
+  std::vector<int> silent() const;
+
+ private:
+  enum class Word : std::uint8_t { question, answer };
+  struct Other {
+    int rank = 0;
+    int request = -1;  // of its next word
+    bool is_heard = false;
+    bool is_lost = false;
+    std::unique_ptr<Word> word = std::make_unique<Word>(Word::answer);
+  };
+
+  void receive_from(Other& other);
+  void say(const Word& word, const Other& other);
+
+  const CalderaMpi* mpi_ = nullptr;
+  int communicator_ = 0;
+  std::vector<Other> others_;
+};
+
+}  // namespace caldera::distributed
