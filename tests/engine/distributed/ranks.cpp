@@ -1,6 +1,7 @@
 // What several processes do together, as a program for mpirun: tests/engine/distributed/ranks.sh runs it.
 //
-//   caldera_ranks collectives|large|large_all|gradients|weights|messages|vulkan|mismatch|stall|behind|frozen|alone
+//   caldera_ranks collectives|large|large_all|gradients|weights|messages|vulkan|alone
+//   caldera_ranks mismatch|stall|behind|frozen
 #include <fmt/format.h>
 #include <unistd.h>
 
