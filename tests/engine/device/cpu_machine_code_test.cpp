@@ -14,6 +14,7 @@
 #include "engine/check/reference/kernel_builder.h"
 #include "engine/check/reference/row_kernels.h"
 #include "engine/check/reference/scalar_limits.h"
+#include "engine/device/cpu/host/cpu_info.h"
 #include "engine/device/cpu/machine_code/machine_code.h"
 #include "engine/device/cpu_threads.h"
 #include "tests/support/devices.h"
@@ -312,6 +313,45 @@ TEST_F(CpuMachineCode, ReductionsHaveTheInterpretersBits) {
           expect_same_bits(c, {DType::f32});
         }
   });
+}
+
+/// Of all points, where an operand has one row alone: by tiles, each of which goes on from the one before.
+TEST_F(CpuMachineCode, ReductionsOfARepeatedRowHaveTheInterpretersBits) {
+  with_each_machine([](const char* name) {
+    const std::uint64_t before = cpu::machine_code_stats().compiled;
+    for (const Combine combine : {Combine::sum, Combine::maximum, Combine::minimum})
+      for (const int length : {300, 1000, 1024}) {
+        SCOPED_TRACE(fmt::format("{}, combine {}, rows of {}", name, static_cast<int>(combine), length));
+        KernelBuilder b("repeated row");
+        PlanCase c(Device::cpu(), static_cast<std::uint32_t>(length));
+        const auto value = b.op(ScalarOp::mul, b.load(DType::f32), b.load(DType::f32));
+        const int x = c.input(DType::f32, 400 * length), y = c.input(DType::f32, length);
+        const std::vector<Operand> operands{view(x, {length, 1}), view(y, {0, 1}),
+                                            view(c.output(DType::f32, 1), {0, 0})};
+        c.region(b.store(value).reduce(combine).finish(), {400, length}, operands, 2);
+        expect_same_bits(c, {DType::f32});
+        c.set(x, 70'000, floating(std::numeric_limits<double>::quiet_NaN()));
+        expect_same_bits(c, {DType::f32});
+      }
+    EXPECT_GT(cpu::machine_code_stats().compiled, before);
+  });
+}
+
+/// Rows that near caches do not hold are asked for ahead, by a function of its own.
+TEST_F(CpuMachineCode, RowsFarAwayHaveTheInterpretersBits) {
+  const std::int64_t length = 500, far = cpu_threads() * cpu::second_level_cache_bytes() / (4 * length);
+  const auto rows_of = [&](std::int64_t rows) {
+    PlanCase c(Device::cpu());
+    c.region(reference::softmax_kernel(DType::f32), {rows, length},
+             {view(c.input(DType::f32, rows * length), {length, 1}),
+              view(c.output(DType::f32, rows * length), {length, 1})},
+             1);
+    return c;
+  };
+  expect_same_bits(rows_of(20), {DType::f32});
+  const std::uint64_t before = cpu::machine_code_stats().compiled;
+  expect_same_bits(rows_of(far), {DType::f32});
+  EXPECT_EQ(cpu::machine_code_stats().compiled - before, 1U) << "beside the function that few rows have";
 }
 
 TEST_F(CpuMachineCode, AgreesWithTheReference) {

@@ -47,14 +47,14 @@ void forbid() {
 
 }  // namespace
 
-CompiledRows compile_rows(const RowRoutine& routine, bool is_wide, bool streams) {
+CompiledRows compile_rows(const RowRoutine& routine, bool is_wide) {
   if (is_forbidden.load(std::memory_order_relaxed)) return {};
   asmjit::CodeHolder code;
   FirstError error;
   if (code.init(runtime().environment()) != asmjit::kErrorOk) return {};
   code.setErrorHandler(&error);
   asmjit::x86::Compiler compiler(&code);
-  RowEmitter emitter(compiler, is_wide ? VectorSet::avx512 : VectorSet::avx2, routine, streams);
+  RowEmitter emitter(compiler, is_wide ? VectorSet::avx512 : VectorSet::avx2, routine);
   if (!emitter.run() || error.is_set()) return {};
   if (compiler.finalize() != asmjit::kErrorOk || error.is_set()) return {};
   CompiledRows made;
@@ -74,7 +74,7 @@ void release_rows(RowFunction function) { runtime().release(function); }
 
 namespace caldera::cpu {
 
-CompiledRows compile_rows(const RowRoutine&, bool, bool) { return {}; }
+CompiledRows compile_rows(const RowRoutine&, bool) { return {}; }
 void release_rows(RowFunction) {}
 
 }  // namespace caldera::cpu

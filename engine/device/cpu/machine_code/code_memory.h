@@ -15,7 +15,7 @@ struct CompiledRows {
 
 /// The function of a program, for AVX-512 if `is_wide`, else for AVX2. Warns once on stderr where the system
 /// allows no new code; then no function is made.
-CompiledRows compile_rows(const RowRoutine& routine, bool is_wide, bool streams);
+CompiledRows compile_rows(const RowRoutine& routine, bool is_wide);
 
 /// Frees what compile_rows() made.
 void release_rows(RowFunction function);

@@ -65,9 +65,9 @@ bool MachineCode::is_due(MachineCodeUse use, double nanoseconds) {
   return heat_.fetch_add(cost, std::memory_order_relaxed) + cost >= kHotNanoseconds;
 }
 
-void MachineCode::compile(Version& version, const RowRoutine& routine, bool streams) {
+void MachineCode::compile(Version& version, const RowRoutine& routine) {
   const auto start = std::chrono::steady_clock::now();
-  const CompiledRows made = compile_rows(routine, is_avx512(targets_), streams);
+  const CompiledRows made = compile_rows(routine, is_avx512(targets_));
   const std::chrono::nanoseconds taken = std::chrono::steady_clock::now() - start;
   nanosecond_count += static_cast<std::uint64_t>(taken.count());
   if (made.function == nullptr) {

@@ -37,6 +37,7 @@ MachineCodeStats machine_code_stats();
 /// Says which function of a program is meant.
 enum class CodeVersion : std::uint8_t {
   plain,
+  far,        // of several walks: operands' next rows are asked for
   streaming,  // results go past the caches
   part,       // reductions end as partial results (RowRoutine::stores_wide)
 };
@@ -68,7 +69,7 @@ class MachineCode {
     else if (!lock.try_lock())
       return nullptr;
     if (version.function.load(std::memory_order_relaxed) == nullptr && !version.is_refused)
-      compile(version, describe(), which == CodeVersion::streaming);
+      compile(version, describe());
     return version.function.load(std::memory_order_relaxed);
   }
 
@@ -78,13 +79,13 @@ class MachineCode {
     std::atomic<bool> is_refused{false};
   };
   bool is_due(MachineCodeUse use, double nanoseconds);
-  void compile(Version& version, const RowRoutine& routine, bool streams);
+  void compile(Version& version, const RowRoutine& routine);
 
   std::int64_t targets_;  // Highway's
   std::atomic<std::int64_t> heat_{0};
   std::atomic<std::size_t> bytes_{0};
   std::mutex mutex_;
-  Version versions_[3];
+  Version versions_[4];
 };
 
 }  // namespace caldera::cpu

@@ -12,8 +12,7 @@ namespace caldera::cpu {
 
 class RowEmitter {
  public:
-  /// `streams`: numbers of 4 bytes are stored past the caches.
-  RowEmitter(asmjit::x86::Compiler& compiler, VectorSet set, const RowRoutine& routine, bool streams);
+  RowEmitter(asmjit::x86::Compiler& compiler, VectorSet set, const RowRoutine& routine);
 
   /// Appends the whole function (RowFunction). False where the program has something that machine code lacks;
   /// what was appended until then is of no use.
@@ -30,9 +29,11 @@ class RowEmitter {
     LaneMask nan;       // of those that order: where a NaN came by
   };
 
-  asmjit::x86::Mem place(std::uint16_t location, DType type, const Gp& index) const;
+  asmjit::x86::Mem place(std::uint16_t location, DType type, const Gp& index, bool in_next_row = false) const;
   const Gp& address(std::uint16_t location);
   void find_addresses();
+  /// Finds the walk in which each location is asked for ahead.
+  void find_asks();
   bool load_uniform(const RoutineLine& line);
   std::optional<LaneValue> uniform_of(std::uint16_t location, DType type);
   std::optional<LaneValue> value_of(std::uint16_t location, DType type, const Gp& index,
@@ -42,6 +43,10 @@ class RowEmitter {
   bool emit_walk(const RoutineWalk& walk);
   bool emit_plain_walk(const RoutineWalk& walk);
   bool emit_reducing_walk(const RoutineWalk& walk);
+  void begin_reduction(const RoutineWalk::Reduction& reduction, Accumulator& a);
+  void take_up(const RoutineWalk::Reduction& reduction, const Accumulator& a, int part, Vec v,
+               const LaneRest& rest);
+  void gather_nan(const LaneMask& nan, const LaneMask& now);
   bool emit_point(const RoutineWalk& walk, const Gp& index, const LaneRest& rest, int part);
   /// Emits `count` registers of points, one behind the other in memory, some of them side by side.
   bool emit_points(const RoutineWalk& walk, const Gp& index, int count);
@@ -60,12 +65,14 @@ class RowEmitter {
   Lanes lanes_;
   LaneMemory memory_;
   const RowRoutine& routine_;
-  const bool streams_;
   Gp n_;
   int ahead_ = 0;                                   // elements from the index to the points at hand
   int side_by_side_ = 1;                            // registers of points, in the walk at hand
   std::vector<bool> addressed_;                     // locations that are read or written in memory
   std::vector<Gp> addresses_;                       // of those, in the row at hand
+  std::vector<Gp> next_;                            // of those that are asked for, in the next row
+  std::vector<const RoutineWalk*> asks_;            // of each location: the walk in which it is asked for
+  const RoutineWalk* walk_ = nullptr;               // at hand
   std::vector<std::optional<LaneValue>> uniforms_;  // of each location, in the row at hand
   std::vector<std::optional<LaneValue>> points_;    // of each location, at the points at hand
   std::vector<Accumulator> accumulators_;           // of the walk at hand

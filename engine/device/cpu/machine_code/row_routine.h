@@ -53,9 +53,14 @@ struct RowRoutine {
   std::vector<bool> own;
   std::vector<RoutineLine> row_code;  // of uniform values, ahead of the first walk
   std::vector<RoutineWalk> walks;     // in order
-  /// Reductions end as partial results in f64, at the addresses of their locations; row code after them is
-  /// left out.
+  /// Reductions begin with what is at the addresses of their locations, in f64, and end there; row code after
+  /// them is left out.
   bool stores_wide = false;
+  /// Numbers of 4 bytes are stored past the caches.
+  bool streams = false;
+  /// The last walk that reads an operand asks for the same points of its next row: between two walks along a
+  /// row that is in the cache by then, a processor would not fetch anything ahead.
+  bool asks_for_next_row = false;
   std::vector<RoutineWalk::Store> row_stores;  // uniform locations that are in memory at the end of a row
 };
 

@@ -78,16 +78,28 @@ void PreparedRegion::find_direct_operands() {
   is_direct_ = true;
 }
 
+/// The function for rows that so many threads go through where they are. Rows are not asked for ahead where
+/// all of them may be in near caches, which would only take time, nor where one is long for such a cache.
+RowFunction PreparedRegion::machine_code_of_rows(int threads) const {
+  const TileProgram& program = *layout_.program;
+  std::int64_t point = 0;  // bytes of one of all operands and results
+  for (const DirectOperand& o : direct_operands_)
+    if (!o.by_row && o.step != 0) point += o.size;
+  const bool is_far = program.passes.size() > 1 && layout_.row * point <= second_level_cache_bytes() / 16 &&
+                      total_ * point > threads * second_level_cache_bytes();
+  return machine_code(is_far ? CodeVersion::far : CodeVersion::plain);
+}
+
 RowFunction PreparedRegion::machine_code(CodeVersion version) const {
   return machine_code_of(*layout_.program, nanoseconds_, version);
 }
 
-/// That of rows that are cut into parts, of which only reductions come.
+/// That of parts of rows, of which only reductions come.
 RowFunction PreparedRegion::machine_code_of_parts() const {
   const TileProgram& program = *layout_.program;
   const bool only_reduces = std::all_of(program.outputs.begin(), program.outputs.end(),
                                         [](const TileProgram::Output& output) { return output.per_row; });
-  if (!is_direct_ || program.passes.size() > 1 || !only_reduces) return nullptr;
+  if (program.passes.size() > 1 || !only_reduces) return nullptr;
   return machine_code(CodeVersion::part);
 }
 
@@ -131,7 +143,7 @@ bool PreparedRegion::run_direct(const RunContext& context) const {
   if (mode_ == Mode::elementwise && threads < threads_for(nanoseconds_, tiles_)) return false;
   RowFunction function = nullptr;
   if (may_stream(context)) function = machine_code(CodeVersion::streaming);
-  if (function == nullptr) function = machine_code();
+  if (function == nullptr) function = machine_code_of_rows(threads);
   if (function == nullptr) return false;
   parallel_ranges(shares, threads, [&](std::int64_t begin, std::int64_t end) {
     if (begin == end) return;

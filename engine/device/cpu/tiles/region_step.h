@@ -69,6 +69,7 @@ class PreparedRegion {
                          std::int64_t end) const;
   void run_short_runs(RowFunction function, const RunContext& context, std::int64_t begin,
                       std::int64_t end) const;
+  RowFunction machine_code_of_rows(int threads) const;
   bool may_stream(const RunContext& context) const;
   RowFunction machine_code(CodeVersion version = CodeVersion::plain) const;
   RowFunction machine_code_of_parts() const;
@@ -78,7 +79,8 @@ class PreparedRegion {
   void run_short_rows(const RunContext& context) const;
   void run_long_rows(const RunContext& context) const;
   void run_split_rows(const RunContext& context, int threads) const;
-  /// Runs parts of rows: tile by tile, or whole where there is machine code.
+  /// Runs parts of rows: tile by tile, or whole where there is machine code and operands are where it takes
+  /// them.
   struct PartRunner {
     TileRunner& tiles;
     const RunContext& context;

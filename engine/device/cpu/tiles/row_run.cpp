@@ -49,12 +49,12 @@ void PreparedRegion::run_part(const PartRunner& runner, std::size_t pass, std::i
     program.reductions[p.reductions.begin + r].ops->wide_identity(wide + r * kWideBytes, 1);
   const std::int64_t begin = part * part_;
   const std::int64_t end = std::min(reduced_, begin + part_);
-  if (runner.machine != nullptr)
+  if (runner.machine != nullptr && is_direct_)
     return run_direct_rows(runner.machine, runner.context, row, 1, begin, end - begin, wide);
   TileRunner& tiles = runner.tiles;
   tiles.seek(row * reduced_ + begin);
   for (std::int64_t at = begin; at < end; at += layout_.tile)
-    tiles.run_pass(p, at, std::min(layout_.tile, end - at), wide);
+    tiles.run_pass(p, at, std::min(layout_.tile, end - at), wide, runner.machine);
 }
 
 /// The parts' results, one after another, merged into the first in their order.

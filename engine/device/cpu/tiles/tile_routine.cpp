@@ -25,9 +25,12 @@ std::vector<RoutineLine> lines_of(const TileProgram& program, TileProgram::Range
 
 }  // namespace
 
-RowRoutine routine_of(const TileProgram& program, bool of_part) {
+RowRoutine routine_of(const TileProgram& program, CodeVersion version) {
+  const bool of_part = version == CodeVersion::part;
   RowRoutine routine;
   routine.stores_wide = of_part;
+  routine.streams = version == CodeVersion::streaming;
+  routine.asks_for_next_row = version == CodeVersion::far;
   routine.uniform = uniform_locations(program);
   routine.row_code = lines_of(program, program.first_row_code);
   const std::size_t first_kept = program.first_temporary();
@@ -59,7 +62,7 @@ RowRoutine routine_of(const TileProgram& program, bool of_part) {
 
 RowFunction machine_code_of(const TileProgram& program, double nanoseconds, CodeVersion version) {
   return program.machine->find(
-      nanoseconds, [&] { return routine_of(program, version == CodeVersion::part); }, version);
+      nanoseconds, [&] { return routine_of(program, version); }, version);
 }
 
 }  // namespace caldera::cpu

@@ -284,13 +284,24 @@ void TileRunner::run_rows(std::int64_t q) {
   store_rows(q);
 }
 
-void TileRunner::run_pass(const TileProgram::Pass& pass, std::int64_t at, std::int64_t n, std::byte* wide) {
+void TileRunner::run_pass(const TileProgram::Pass& pass, std::int64_t at, std::int64_t n, std::byte* wide,
+                          RowFunction machine) {
   const bool last = &pass == &program_.passes.back();
   const std::size_t first = program_.first_temporary();
   for (std::size_t l = first; l < first + static_cast<std::size_t>(program_.kept); ++l)
     pointers_[l] = buffers_[l] + at * static_cast<std::int64_t>(program_.element_bytes);
   place_inputs(pass.inputs, n);
   place_indices(pass.indices, n);
+  if (machine != nullptr) {
+    for (const TileProgram::Reduction& reduction : program_.reductions) {
+      pointers_[reduction.out] = wide;
+      wide += kWideBytes;
+    }
+    machine(pointers_, steps_, 1, n);
+    for (const TileProgram::Reduction& reduction : program_.reductions)
+      pointers_[reduction.out] = buffers_[reduction.out];
+    return;
+  }
   if (last) place_outputs(n);
   execute(pass.code, n);
   for (std::uint32_t r = pass.reductions.begin; r < pass.reductions.end; ++r, wide += kWideBytes)

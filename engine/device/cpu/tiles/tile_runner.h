@@ -56,8 +56,10 @@ class TileRunner {
   /// The next q whole rows of a kernel of the row form, from the first pass to the last.
   void run_rows(std::int64_t q);
   /// The next n points of one pass over a row, `at` points from its start. What is to be combined goes into
-  /// `wide`: 8 bytes for each of the pass's reductions.
-  void run_pass(const TileProgram::Pass& pass, std::int64_t at, std::int64_t n, std::byte* wide);
+  /// `wide`: 8 bytes for each of the pass's reductions. `machine`, or null: the function of a part of a row,
+  /// of a program of one pass of which only reductions come.
+  void run_pass(const TileProgram::Pass& pass, std::int64_t at, std::int64_t n, std::byte* wide,
+                RowFunction machine);
   /// Ends a pass over one row with the results of its reductions (`wide`, as above).
   void finish_pass(const TileProgram::Pass& pass, const std::byte* wide);
   /// Stores the outputs that are one a row.
