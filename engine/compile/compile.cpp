@@ -22,6 +22,7 @@
 #include "engine/compile/rewrite/attention.h"
 #include "engine/compile/rewrite/products.h"
 #include "engine/compile/rewrite/simplify.h"
+#include "engine/compile/rewrite/turned_products.h"
 
 namespace caldera {
 namespace {
@@ -52,13 +53,15 @@ struct Pass {
 constexpr bool kFuses = true;
 constexpr bool kAlways = false;
 
-constexpr std::array<Pass, 15> kPasses{{
+constexpr std::array<Pass, 16> kPasses{{
     // The same values from fewer and larger nodes.
     {"simplify", Form::program, kAlways, [](Compilation& c) { c.program = simplify(c.given, c.fusion); }},
     {"products", Form::program, kFuses,
      [](Compilation& c) { c.program = sum_products(std::move(c.program)); }},
     {"attention", Form::program, kFuses,
      [](Compilation& c) { c.program = find_attention(std::move(c.program), c.traits); }},
+    {"turned_products", Form::program, kFuses,
+     [](Compilation& c) { c.program = turn_products(std::move(c.program)); }},
 
     // Which of them share a kernel, and what each kernel reads and writes.
     {"placement", Form::placement, kAlways, [](Compilation& c) { c.placement.emplace(c.program, c.fusion); }},
