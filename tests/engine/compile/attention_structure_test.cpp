@@ -1,6 +1,8 @@
 // scaled_dot_product_attention is written in the form that the compiler recognises.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -36,6 +38,40 @@ TEST(AttentionStructure, HoldsNoScores) {
     EXPECT_EQ(steps({.is_causal = true}), Names{"attention"});
     EXPECT_EQ(steps({.mask = bias, .scale = 0.5}), Names{"attention"});
     EXPECT_EQ(steps({.mask = greater(bias, 0.0)}).back(), "attention");
+  }
+}
+
+/// Its plan names the scores by nodes, which passes behind the one that finds attention number anew.
+TEST(AttentionStructure, StaysOneBesideTransposesOfProducts) {
+  for (const bool causal : {false, true}) {
+    const auto gradients = [&](bool fusion) {
+      const ScopedSettings scope(fusion);
+      const Device cpu = Device::cpu();
+      const LazyTensor x = program_input({2, 3, 20, 8}, cpu), bias = program_input({20, 20}, cpu, 5);
+      std::vector<LazyTensor> weights;
+      for (int i = 0; i < 3; ++i) weights.push_back(program_input({8, 8}, cpu, 1 + i));
+      const auto through = [&](int i) { return matmul(x, transpose(weights[static_cast<std::size_t>(i)])); };
+      const LazyTensor y = scaled_dot_product_attention(
+          through(0), through(1), through(2),
+          causal ? AttentionOptions{.is_causal = true} : AttentionOptions{.mask = bias});
+      std::vector<LazyTensor> all = grad(sum(y * y), weights);
+      all.push_back(swapaxes(matmul(y, swapaxes(y, -1, -2)), -1, -2));
+      if (fusion) {
+        const auto labels = step_labels(all);
+        EXPECT_TRUE(std::ranges::any_of(labels, [](const auto& l) { return l.starts_with("attention"); }));
+      }
+      eval(all);
+      std::vector<std::vector<float>> values;
+      for (const LazyTensor& t : all) values.push_back(t.to_vector<float>());
+      return values;
+    };
+    const auto fused = gradients(true), plain = gradients(false);
+    for (std::size_t t = 0; t < plain.size(); ++t) {
+      float most = 0;
+      for (float v : plain[t]) most = std::max(most, std::abs(v));
+      for (std::size_t i = 0; i < plain[t].size(); ++i)
+        ASSERT_NEAR(fused[t][i], plain[t][i], 1e-5F * most) << "tensor " << t << ", element " << i;
+    }
   }
 }
 

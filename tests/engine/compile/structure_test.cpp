@@ -156,6 +156,19 @@ TEST(PlanStructure, GradientsOfASharedWeightDoNotKeepEveryLayer) {
   }
 }
 
+/// The layer reads its weight transposed: what an optimiser reads and writes are runs of memory all the same.
+TEST(PlanStructure, GradientsOfTransposedWeightsComeInTheOrderOfTheWeights) {
+  const ScopedSettings scope;
+  const Device null = Device::null();
+  const LazyTensor x = program_input({4, 8, 16}, null), w = program_input({24, 16}, null, 1);
+  const LazyTensor y = matmul(x, transpose(w));
+  const auto plan = plan_for({w - 0.1 * grad(sum(y * y), {w})[0]});
+  const Step& last = plan->steps.back();
+  ASSERT_TRUE(last.is<ContractStep>()) << plan->to_string();
+  EXPECT_EQ(last.dims, (Shape{24, 16, 32})) << plan->to_string();
+  EXPECT_EQ(last.operands.back().strides, (Dims{16, 1, 0})) << plan->to_string();
+}
+
 TEST(PlanStructure, NothingLeftToComputeIsNoPlan) {
   const ScopedSettings scope;
   const LazyTensor x = program_input({4}, Device::null());
