@@ -46,16 +46,18 @@ TEST(AttentionStructure, StaysOneBesideTransposesOfProducts) {
   for (const bool causal : {false, true}) {
     const auto gradients = [&](bool fusion) {
       const ScopedSettings scope(fusion);
-      const Device cpu = Device::cpu();
-      const LazyTensor x = program_input({2, 3, 20, 8}, cpu), bias = program_input({20, 20}, cpu, 5);
+      const LazyTensor x = random_normal({2, 3, 20, 8}, 1).eval(), bias = random_normal({20, 20}, 2).eval();
       std::vector<LazyTensor> weights;
-      for (int i = 0; i < 3; ++i) weights.push_back(program_input({8, 8}, cpu, 1 + i));
-      const auto through = [&](int i) { return matmul(x, transpose(weights[static_cast<std::size_t>(i)])); };
-      const LazyTensor y = scaled_dot_product_attention(
-          through(0), through(1), through(2),
-          causal ? AttentionOptions{.is_causal = true} : AttentionOptions{.mask = bias});
+      for (std::uint64_t i = 0; i < 6; ++i) weights.push_back((0.3 * random_normal({8, 8}, 3 + i)).eval());
+      const auto block = [&](const LazyTensor& in, std::size_t first) {
+        const auto through = [&](std::size_t i) { return matmul(in, transpose(weights[first + i])); };
+        return scaled_dot_product_attention(
+            through(0), through(1), through(2),
+            causal ? AttentionOptions{.is_causal = true} : AttentionOptions{.mask = bias});
+      };
+      const LazyTensor y = block(block(x, 0), 3);
       std::vector<LazyTensor> all = grad(sum(y * y), weights);
-      all.push_back(swapaxes(matmul(y, swapaxes(y, -1, -2)), -1, -2));
+      all.push_back(transpose(matmul(y, transpose(y))));
       if (fusion) {
         const auto labels = step_labels(all);
         EXPECT_TRUE(std::ranges::any_of(labels, [](const auto& l) { return l.starts_with("attention"); }));
