@@ -41,7 +41,8 @@ TEST(AttentionStructure, HoldsNoScores) {
   }
 }
 
-/// Its plan names the scores by nodes, which passes behind the one that finds attention number anew.
+/// Its plan names the scores by nodes, to which passes behind the one that finds attention give other
+/// numbers.
 TEST(AttentionStructure, StaysOneBesideTransposesOfProducts) {
   for (const bool causal : {false, true}) {
     const auto gradients = [&](bool fusion) {
