@@ -129,17 +129,27 @@ void pack_along(const PanelSource& x, std::int64_t panel_width, std::uint32_t* w
   }
 }
 
+/// Words of each row that follow each other in a panel before the next rows have their turn: half a kilobyte
+/// is written on end.
+constexpr std::int64_t kDepthTogether = 8;
+// What is written behind a word of the last vector is written over by the next word of a panel of one vector.
+static_assert(kTileRows <= kWords && kTileColumns % kWords == 0);
+static_assert(kMatrixTileRows % kWords == 0 && kMatrixTileColumns % kWords == 0);
+
 /// Where rows of A, or columns of B, are neighbours.
 template <class Words>
 void pack_across(const PanelSource& x, std::int64_t panel_width, std::uint32_t* words,
                  std::int64_t panel_words) {
   const std::int64_t depth = words_of<Words>(x);
-  for (std::int64_t p = 0; p < depth; ++p) {
+  for (std::int64_t p = 0; p < depth; p += kDepthTogether) {
+    const std::int64_t end = std::min(depth, p + kDepthTogether);
     std::uint32_t* panel = words + p * panel_width;
     for (std::int64_t first = 0; first < x.width; first += panel_width, panel += panel_words) {
       for (std::int64_t w = 0; w < panel_width; w += kWords) {
         const std::int64_t n = std::min(panel_width - w, x.width - first - w);
-        _mm512_storeu_si512(panel + w, n > 0 ? Words::across(x, first + w, p, n) : _mm512_setzero_si512());
+        std::uint32_t* to = panel + w;
+        for (std::int64_t q = p; q < end; ++q, to += panel_width)
+          _mm512_storeu_si512(to, n > 0 ? Words::across(x, first + w, q, n) : _mm512_setzero_si512());
       }
     }
   }

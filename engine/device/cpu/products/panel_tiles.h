@@ -13,7 +13,8 @@ inline constexpr std::int64_t kWordsBehind = 16;
 
 /// Packs some panels of `panel_width` that are side by side, `panel_words` apart: words[p][w] holds the terms
 /// of word p of row w of A, or column w of B, with zeros beyond depth. Words beyond the width are zeros in
-/// the last group of sixteen, so that up to sixteen words behind a panel are written.
+/// the last group of sixteen, so that up to sixteen words behind a panel are written. `panel_width` is at
+/// most sixteen or a multiple of that.
 using PackPanelsFn = void (*)(const PanelSource& source, std::int64_t panel_width, std::uint32_t* words,
                               std::int64_t panel_words);
 
