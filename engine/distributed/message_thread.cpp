@@ -118,17 +118,18 @@ void MessageRun::fail() {
 
 /// The rank behind the one that does not come need not know who it is: the one before it may wait, within an
 /// operation before, for another that stalls. So those that are there tell one another, and who says nothing
-/// is named. Ranks answer from half of the limit on: they may have begun to wait later than who asks.
+/// is named. Who waits answers from the beginning: it may have begun later than who asks.
 void MessageRun::check_time() {
   using Seconds = std::chrono::duration<double>;
   constexpr Seconds kBetweenWords{0.05}, kForAnswers{0.5}, kForAll{2};
   const Seconds limit{thread_.timeout()};
   if (limit.count() <= 0) return;
   const Clock::time_point now = Clock::now();
-  if (now - begin_ <= limit / 2 || now - looked_ < kBetweenWords) return;
+  if (now - looked_ < kBetweenWords) return;
   looked_ = now;
-  RollCall& call = ranks_.roll_call;
-  call.listen(mpi(), ranks_.id, ranks_.rank, ranks_.size);
+  RollCall& call = *ranks_.roll_call;
+  if (call.listen(mpi(), ranks_.id, ranks_.rank, ranks_.size))
+    thread_.roll_calls_.push_back(ranks_.roll_call);
   call.hear();
   if (now - begin_ <= limit) return;
   if (std::exchange(has_asked_, true))
@@ -259,7 +260,9 @@ void MessageThread::finish() {
         look_at_pairs();
         backoff.pause();
       }
-      if (is_started_ && !failed_) mpi_.finish();
+      if (!is_started_ || failed_) return;
+      for (const auto& call : roll_calls_) call->close();
+      mpi_.finish();
     });
   } catch (...) {  // nobody is left to hear of it
   }

@@ -29,7 +29,7 @@ struct RankSet {
   int rank = 0;
   int size = 1;
   std::uint64_t operations = 0;  ///< that it has begun
-  RollCall roll_call = {};
+  std::shared_ptr<RollCall> roll_call = std::make_shared<RollCall>();
 };
 
 /// Says for people what an operation is, "all_sum of 10 float32"; ranks compare it.
@@ -74,7 +74,7 @@ class MessageRun {
   MessageThread& thread_;
   RankSet& ranks_;
   const OperationName& name_;
-  Clock::time_point begin_ = Clock::now(), looked_{};
+  Clock::time_point begin_ = Clock::now(), looked_ = begin_;
   struct Announcement;
   std::unique_ptr<Announcement> own_, of_previous_;
   struct Memory {
@@ -174,8 +174,9 @@ class MessageThread {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Task> tasks_;
-  std::vector<OpenPair> pairs_;  // the thread's own
-  bool is_started_ = false;      // the thread's own
+  std::vector<OpenPair> pairs_;                        // the thread's own
+  std::vector<std::shared_ptr<RollCall>> roll_calls_;  // that listen: the thread's own
+  bool is_started_ = false;                            // the thread's own
   bool stopping_ = false;
   bool is_finished_ = false;
   std::thread thread_;

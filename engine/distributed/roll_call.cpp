@@ -8,8 +8,8 @@ constexpr int kPresenceTag = 4;
 
 }  // namespace
 
-void RollCall::listen(const CalderaMpi& mpi, int communicator, int rank, int size) {
-  if (!others_.empty()) return;
+bool RollCall::listen(const CalderaMpi& mpi, int communicator, int rank, int size) {
+  if (size < 2 || !others_.empty()) return false;
   mpi_ = &mpi;
   communicator_ = communicator;
   others_.resize(static_cast<std::size_t>(size) - 1);
@@ -18,6 +18,14 @@ void RollCall::listen(const CalderaMpi& mpi, int communicator, int rank, int siz
     other.rank = (rank + k) % size;
     receive_from(other);
   }
+  return true;
+}
+
+void RollCall::close() {
+  std::erase_if(sent_, [&](int request) { return is_over(request); });
+  for (Other& other : others_)
+    if (!other.is_lost) mpi_->cancel(other.request);
+  others_.clear();
 }
 
 void RollCall::receive_from(Other& other) {
@@ -26,11 +34,12 @@ void RollCall::receive_from(Other& other) {
 }
 
 void RollCall::say(const Word& word, const Other& other) {
-  (void)mpi_->send(communicator_, &word, sizeof(Word), other.rank, kPresenceTag);
+  sent_.push_back(mpi_->send(communicator_, &word, sizeof(Word), other.rank, kPresenceTag));
 }
 
 void RollCall::hear() {
   static constexpr Word kAnswer = Word::answer;
+  std::erase_if(sent_, [&](int request) { return is_over(request); });
   for (Other& other : others_) {
     while (!other.is_lost) {
       const int done = mpi_->test(other.request);

@@ -9,14 +9,20 @@
 
 namespace caldera::distributed {
 
-/// The words between the ranks of a communicator. Lives as long as that, since words of an operation may come
-/// within a later one. Threads: that of the messages alone.
+/// The words between the ranks of a communicator. MPI writes into it from listen() to close(), also where
+/// nobody has the communicator any more. Threads: that of the messages alone.
 class RollCall {
  public:
-  /// Opens a receive from each other rank, the first time that it is called.
-  void listen(const CalderaMpi& mpi, int communicator, int rank, int size);
+  RollCall() = default;
+  RollCall(const RollCall&) = delete;
+  RollCall& operator=(const RollCall&) = delete;
+
+  /// Opens a receive from each other rank, the first time that it is called. Returns whether it did.
+  bool listen(const CalderaMpi& mpi, int communicator, int rank, int size);
   /// Takes the words that have come, and answers each question.
   void hear();
+  /// Takes the receives back, ahead of the end of MPI.
+  void close();
   /// Asks all others whether they are there, and forgets what they said before.
   void begin();
   /// Asks once more those that have said nothing since begin(): an answer is lost where a rank has begun
@@ -37,10 +43,13 @@ class RollCall {
 
   void receive_from(Other& other);
   void say(const Word& word, const Other& other);
+  /// Whether a request is over, or has failed.
+  bool is_over(int request) const { return request < 0 || mpi_->test(request) != 0; }
 
   const CalderaMpi* mpi_ = nullptr;
   int communicator_ = 0;
   std::vector<Other> others_;
+  std::vector<int> sent_;  // requests of what was said
 };
 
 }  // namespace caldera::distributed

@@ -346,6 +346,8 @@ class AttentionFinder {
     // probabilities itself for one.
     const auto value = value_.find(s->first);
     if (value == value_.end() || match_.node(value->second.v).shape.back() > kMaxHeadSize) return {};
+    // A cotangent of the output has its columns.
+    if (match_.node(b).shape.back() != match_.node(value->second.v).shape.back()) return {};
     const ScoreGrad alone{s->first, b, value->second};
     const auto dk = gradient(kGradKV, type, key_shape(s->second), alone, s->first, s->first, depth);
     if (!dk) return {};

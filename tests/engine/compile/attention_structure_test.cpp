@@ -41,6 +41,27 @@ TEST(AttentionStructure, HoldsNoScores) {
   }
 }
 
+/// Probabilities, turned, times what is no gradient of the output: of as many columns, and of others.
+TEST(AttentionStructure, TurnedProbabilitiesMeetAnyMatrix) {
+  for (const std::int64_t columns : {1, 5, 8, 12, 24}) {
+    const auto values = [&](bool fusion) {
+      const ScopedSettings scope(fusion);
+      const LazyTensor q = random_normal({2, 9, 8}, 1).eval(), k = random_normal({2, 9, 8}, 2).eval(),
+                       v = random_normal({2, 9, 8}, 3).eval(), b = random_normal({2, 9, columns}, 4).eval();
+      const LazyTensor p = softmax(matmul(q, transpose(k)), -1);
+      const LazyTensor o = matmul(p, v), other = matmul(transpose(p), b);
+      eval({o, other});
+      std::vector<float> all = o.to_vector<float>();
+      const std::vector<float> more = other.to_vector<float>();
+      all.insert(all.end(), more.begin(), more.end());
+      return all;
+    };
+    const auto fused = values(true), plain = values(false);
+    for (std::size_t i = 0; i < plain.size(); ++i)
+      ASSERT_NEAR(fused[i], plain[i], 1e-5F) << columns << " columns, element " << i;
+  }
+}
+
 /// Its plan names the scores by nodes, to which passes behind the one that finds attention give other
 /// numbers.
 TEST(AttentionStructure, StaysOneBesideTransposesOfProducts) {
