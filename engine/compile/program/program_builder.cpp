@@ -11,11 +11,13 @@ namespace caldera {
 
 namespace compiled_ops {
 const OpDef kReshape{.name = "reshape", .kind = OpClass::reshape};
+const OpDef kPermute{.name = "permute_dims", .kind = OpClass::permute};
 const OpDef kSlice{.name = "slice", .kind = OpClass::slice};
 const OpDef kBroadcast{.name = "broadcast_to", .kind = OpClass::broadcast};
 const OpDef kConcatenate{.name = "concatenate", .kind = OpClass::concatenate};
 const OpDef kMultiply{.name = "multiply", .kind = OpClass::elementwise, .scalar = ScalarOp::mul};
 const OpDef kSum{.name = "sum", .kind = OpClass::reduce, .scalar = ScalarOp::add};
+const OpDef kProduct{.name = "matmul", .kind = OpClass::contract};
 const OpDef kScalar{.name = "constant", .kind = OpClass::scalar};
 }  // namespace compiled_ops
 
@@ -150,6 +152,16 @@ std::uint32_t ProgramBuilder::make(const OpDef& op, DType dtype, const Shape& sh
                                    std::initializer_list<std::uint32_t> inputs, std::uint32_t origin) {
   return make(op, dtype, shape, std::span(attributes.begin(), attributes.size()),
               std::span(inputs.begin(), inputs.size()), origin);
+}
+
+std::uint32_t ProgramBuilder::transpose(std::uint32_t now, std::uint32_t origin) {
+  const DType dtype = node(now).dtype;
+  Shape shape = node(now).shape;
+  std::vector<std::int64_t> axes(static_cast<std::size_t>(shape.rank()));
+  for (std::size_t d = 0; d < axes.size(); ++d) axes[d] = static_cast<std::int64_t>(d);
+  std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
+  std::swap(shape[shape.rank() - 1], shape[shape.rank() - 2]);
+  return make(compiled_ops::kPermute, dtype, shape, axes, {&now, 1}, origin);
 }
 
 std::uint32_t ProgramBuilder::constant(double value, DType dtype, std::uint32_t origin) {

@@ -34,6 +34,8 @@ class ProgramBuilder {
   std::uint32_t make(const OpDef& op, DType dtype, const Shape& shape,
                      std::initializer_list<std::int64_t> attributes,
                      std::initializer_list<std::uint32_t> inputs, std::uint32_t origin);
+  /// Node `now` of the new program with its last two axes exchanged.
+  std::uint32_t transpose(std::uint32_t now, std::uint32_t origin);
   /// A scalar leaf of a fixed value.
   std::uint32_t constant(double value, DType dtype, std::uint32_t origin);
 
@@ -68,7 +70,7 @@ class ProgramBuilder {
 
 /// The operations that passes make new nodes of: those of ops/ with the same meaning.
 namespace compiled_ops {
-extern const OpDef kReshape, kSlice, kBroadcast, kConcatenate, kMultiply, kSum, kScalar;
+extern const OpDef kReshape, kPermute, kSlice, kBroadcast, kConcatenate, kMultiply, kSum, kProduct, kScalar;
 }  // namespace compiled_ops
 
 }  // namespace caldera

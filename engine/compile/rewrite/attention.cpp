@@ -18,7 +18,6 @@ const OpDef kAttention{.name = "attention", .kind = OpClass::attention};
 const OpDef kGradQ{.name = "attention_grad_q", .kind = OpClass::attention_grad_q};
 const OpDef kGradKV{.name = "attention_grad_kv", .kind = OpClass::attention_grad_kv};
 const OpDef kOther{.name = "other_result", .kind = OpClass::other_result};
-const OpDef kPermute{.name = "permute_dims", .kind = OpClass::permute};
 
 class AttentionFinder {
  public:
@@ -317,13 +316,7 @@ class AttentionFinder {
     const ScoreGrad& g = grads_.at(*ds);
     const auto dk = gradient(kGradKV, type, key_shape(softmax_.at(g.softmax)), g, *ds, b, depth);
     if (!dk) return {};
-    const Shape shape = build_.node(*dk).shape;
-    Shape turned = shape;
-    std::vector<std::int64_t> order(static_cast<std::size_t>(shape.rank()));
-    for (std::size_t d = 0; d < order.size(); ++d) order[d] = static_cast<std::int64_t>(d);
-    std::swap(order[order.size() - 1], order[order.size() - 2]);
-    std::swap(turned[shape.rank() - 1], turned[shape.rank() - 2]);
-    return build_.make(kPermute, type, turned, order, std::vector<Id>{*dk}, match_.node(b).origin);
+    return build_.transpose(*dk, match_.node(b).origin);
   }
 
   /// P^T go is the gradient of v. The gradient of the keys comes with it, so it is computed as well as can be

@@ -16,6 +16,13 @@ namespace caldera {
 /// product.
 enum AttentionAttribute : std::size_t { kRaw, kScore, kScoreGrad, kRawGrad };
 
+/// Whether the attributes of a node are positions in the program: a pass that gives nodes other numbers maps
+/// them.
+inline bool names_nodes(const Program::Node& n) {
+  return n.op->kind == OpClass::attention || n.op->kind == OpClass::attention_grad_q ||
+         n.op->kind == OpClass::attention_grad_kv;
+}
+
 /// Element-wise operations of one shape between some given nodes and a result.
 struct Expression {
   std::vector<std::uint32_t> operations;  // ascending

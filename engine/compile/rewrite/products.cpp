@@ -15,8 +15,6 @@ namespace {
 
 using Id = std::uint32_t;
 
-const OpDef kProducts{.name = "matmul", .kind = OpClass::contract};
-
 /// One term of a sum: scale * (A B), perhaps in other extents.
 struct Term {
   Id product = kNoRoot;
@@ -148,7 +146,8 @@ class ProductSums {
     }
     operands.insert(operands.end(), scales.begin(), scales.end());
     const std::int64_t attributes[] = {static_cast<std::int64_t>(terms.size()), scaled};
-    const Id now = build_.make(kProducts, first.dtype, first.shape, attributes, operands, first.origin);
+    const Id now =
+        build_.make(compiled_ops::kProduct, first.dtype, first.shape, attributes, operands, first.origin);
     if (first.shape == n.shape) return now;
     return build_.make(compiled_ops::kReshape, n.dtype, n.shape, {}, {now}, first.origin);
   }

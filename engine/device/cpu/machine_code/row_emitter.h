@@ -30,11 +30,9 @@ class RowEmitter {
   };
 
   asmjit::x86::Mem place(std::uint16_t location, DType type, const Gp& index, bool in_next_row = false) const;
-  const Gp& address(std::uint16_t location);
   void find_addresses();
   /// Finds the walk in which each location is asked for ahead.
   void find_asks();
-  bool load_uniform(const RoutineLine& line);
   std::optional<LaneValue> uniform_of(std::uint16_t location, DType type);
   std::optional<LaneValue> value_of(std::uint16_t location, DType type, const Gp& index,
                                     const LaneRest& rest);
