@@ -49,8 +49,8 @@ enum class OpClass : std::uint8_t {
   pad,  // inputs x, fill (scalar; without one, 0). attrs: low, high, interior per dimension, >= 0.
         // In programs a fourth list may follow: the slots of numbers that move the contents (-1: none)
   concatenate,  // attrs: axis
-  identity,     // the value of input 0; vanishes in compilation (stop_gradient, trace boundaries). Other
-                // inputs, of any shape, are for differentiation only, and not seen by evaluation
+  identity,     // the value of input 0; vanishes (stop_gradient, trace boundaries). Other inputs are for
+                // differentiation only. With ScalarOp::scalar input 0 is a number that is always attrs[0]
   barrier,      // the value of input 0, not a copy of it, for what must be computed apart from what was
                 // computed of it before, and after the other inputs (checkpoint)
   placeholder,  // a leaf that never has a value: an argument of a function under vmap

@@ -1,6 +1,7 @@
 #include "ops/core/creation.h"
 
 #include <array>
+#include <span>
 
 #include "engine/graph/data_leaf.h"
 #include "ops/core/broadcast.h"
@@ -15,17 +16,27 @@ namespace {
 const OpDef kIota{.name = "iota", .kind = OpClass::index, .scalar = ScalarOp::index, .zero_gradient = true};
 void stop_is_zero(VjpContext&) {}
 const OpDef kFull{.name = "full", .kind = OpClass::identity, .vjp = stop_is_zero, .zero_gradient = true};
+/// Ones are always ones: what multiplies by them, as gradients do at their beginning, need not be computed.
+const OpDef kOnes{.name = "ones",
+                  .kind = OpClass::identity,
+                  .scalar = ScalarOp::scalar,
+                  .vjp = stop_is_zero,
+                  .zero_gradient = true};
 const OpDef kStopGradient{
     .name = "stop_gradient", .kind = OpClass::identity, .vjp = stop_is_zero, .zero_gradient = true};
+
+/// Through an identity, so that the result has a device and is no bare scalar leaf even at rank 0.
+LazyTensor filled(const OpDef& op, const Shape& shape, FillValue value, DType dtype, Device device,
+                  std::span<const std::int64_t> attributes) {
+  ops::check_extents(op.name, shape, dtype);
+  const LazyTensor value_node = ops::held_scalar(op.name, value, dtype);
+  return broadcast_to(ops::make_source(op, Shape{}, dtype, device, {value_node}, attributes), shape);
+}
 
 }  // namespace
 
 LazyTensor full(const Shape& shape, FillValue value, DType dtype, Device device) {
-  ops::check_extents("full", shape, dtype);
-  // Through an identity, so that the result has a device and is no bare scalar leaf even at rank 0.
-  const LazyTensor value_node = ops::held_scalar("full", value, dtype);
-  const LazyTensor anchored = ops::make_source(kFull, Shape{}, dtype, device, {value_node});
-  return broadcast_to(anchored, shape);
+  return filled(kFull, shape, value, dtype, device, {});
 }
 LazyTensor full(const Shape& shape, FillValue value, DType dtype) {
   return full(shape, value, dtype, default_device());
@@ -36,8 +47,8 @@ LazyTensor zeros(const Shape& shape, DType dtype, Device device) {
 }
 LazyTensor zeros(const Shape& shape, DType dtype) { return zeros(shape, dtype, default_device()); }
 LazyTensor ones(const Shape& shape, DType dtype, Device device) {
-  ops::check_extents("ones", shape, dtype);
-  return full(shape, 1, dtype, device);
+  static constexpr std::array<std::int64_t, 1> kOne{1};
+  return filled(kOnes, shape, 1, dtype, device, kOne);
 }
 LazyTensor ones(const Shape& shape, DType dtype) { return ones(shape, dtype, default_device()); }
 

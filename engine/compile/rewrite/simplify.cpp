@@ -33,7 +33,8 @@ class Simplifier {
       build_.set(i, now);
       if (now >= new_uses_.size()) new_uses_.resize(now + std::size_t{1}, 0);
       // What takes the place of its own operand is no further reader of it.
-      const bool passes = old(i).input_count > 0 && input(i, 0) == now;
+      const auto inputs = program_.inputs_of(i);
+      const bool passes = std::ranges::any_of(inputs, [&](Id of) { return build_.at(of) == now; });
       new_uses_[now] += uses_[i] - (passes ? 1 : 0);
     }
     return build_.finish();
@@ -53,6 +54,7 @@ class Simplifier {
     const Program::Node& n = old(i);
     switch (n.op->kind) {
       case OpClass::identity:
+        note_one(i);
         return input(i, 0);
       case OpClass::elementwise:
         return rewrite_ ? elementwise(i) : build_.copy(i);
@@ -98,6 +100,7 @@ class Simplifier {
     }
     if (n.op->scalar == ScalarOp::cast && build_.node(input(i, 0)).dtype == n.dtype) return input(i, 0);
     if (const auto pads = pads_.of.find(i); pads != pads_.of.end()) return sum_of_pads(n, pads->second);
+    if (const auto factor = factor_beside_ones(i)) return *factor;
     if (const auto moved = behind_parts(i)) return *moved;
     if (const auto sum = sum_of_permuted(i)) return *sum;
     return build_.copy(i);
@@ -120,6 +123,28 @@ class Simplifier {
     if (shape != build_.node(y).shape) return {};
     const Id sum = build_.make(*n.op, n.dtype, shape, n.attributes, std::vector<Id>{x, y}, n.origin);
     return build_.make(*first.op, n.dtype, n.shape, first.attributes, {{sum}}, first.origin);
+  }
+
+  // ---- ones ----
+
+  /// Remembers a number that is always 1. Where it is a leaf that replays bind, the leaf stays.
+  void note_one(Id i) {
+    const Program::Node& n = old(i);
+    if (n.op->scalar == ScalarOp::scalar && n.attributes[0] == 1) ones_.insert(input(i, 0));
+  }
+  bool is_ones(Id now) const {
+    const auto number = number_behind(now);
+    return number && ones_.count(*number) > 0;
+  }
+  /// x of x * 1, with the bits of x, and so with its sign of zero.
+  std::optional<Id> factor_beside_ones(Id i) const {
+    const Program::Node& n = old(i);
+    if (n.op->scalar != ScalarOp::mul || ones_.empty()) return {};
+    for (const std::size_t k : {0, 1}) {
+      const Program::Node& x = build_.node(input(i, k));
+      if (x.shape == n.shape && x.dtype == n.dtype && is_ones(input(i, 1 - k))) return input(i, k);
+    }
+    return {};
   }
 
   // ---- sums of numbers ----
@@ -320,7 +345,8 @@ class Simplifier {
   std::unordered_set<Id> in_slices_;  // see computed_in_slices()
   PadSums pads_;
   std::unordered_map<DType, Id> zero_;
-  int window_nodes_ = 0;  // that the rewrite at hand has gone through
+  std::unordered_set<Id> ones_;  // scalar leaves that are always 1
+  int window_nodes_ = 0;         // that the rewrite at hand has gone through
   ProgramBuilder build_;
   std::vector<std::uint32_t> new_uses_;  // of new nodes: the uses of the old nodes that each stands for
 };

@@ -6,7 +6,8 @@
 namespace caldera {
 
 /// Drops identities and what nobody needs; makes equal nodes one. With `rewrite` also:
-///   - -(-x) is x, and a sum over a broadcast number is a product;
+///   - -(-x) is x, a sum over a broadcast number is a product, and a product with ones is the other factor
+///     (gradients begin with ones);
 ///   - a sum of zero-padded tensors with disjoint contents is a concatenation (gradients of slices);
 ///   - element-wise operations move from a concatenation to its parts (rotary embeddings), so that every part
 ///     is computed where it comes to be;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -21,8 +22,9 @@
 #include "engine/device/cpu/lapack/matrix_step.h"
 #include "engine/device/cpu/products/product_step.h"
 #include "engine/device/cpu/quantized/quantized_step.h"
+#include "engine/device/cpu/regions/region_chain.h"
+#include "engine/device/cpu/regions/region_step.h"
 #include "engine/device/cpu/sort/sort_step.h"
-#include "engine/device/cpu/tiles/region_step.h"
 #include "engine/plan/moved_buffers.h"
 
 namespace caldera {
@@ -45,6 +47,11 @@ class CpuExecutable final : public Executable {
   std::size_t bytes() const override { return 2 * steps.size() * sizeof(PreparedStep); }
 
   std::vector<PreparedStep> steps;
+  struct Chain {
+    std::size_t first;  // of its steps
+    cpu::RegionChain regions;
+  };
+  std::vector<Chain> chains;  // by their first steps
   std::vector<MovedBuffer> moved;
   int barriers = 0;
   int dispatches = 0;
@@ -92,6 +99,9 @@ class CpuBackend final : public Backend {
   struct Preparation;
   std::shared_ptr<const cpu::RegionProgram> program_of(const std::shared_ptr<const Kernel>& kernel);
 
+  static void find_chains(CpuExecutable& e);
+  static bool run_chain(const CpuExecutable::Chain& chain, const RunContext& context,
+                        std::vector<StepTime>* times);
   void run(const CpuExecutable& e, const Bindings& bindings);
   void age(std::uint64_t submits);
 
@@ -171,7 +181,41 @@ std::unique_ptr<Executable> CpuBackend::prepare(std::shared_ptr<const Plan> plan
   }
   executable->barriers = p.barrier_count();
   executable->dispatches = p.dispatch_count();
+  if (!fixed) find_chains(*executable);  // of a moved buffer nobody knows where it lies in another
   return executable;
+}
+
+void CpuBackend::find_chains(CpuExecutable& e) {
+  constexpr std::size_t kLongest = 8;
+  for (std::size_t i = 0; i < e.steps.size();) {
+    std::vector<const cpu::PreparedRegion*> regions;
+    for (std::size_t s = i; s < e.steps.size() && regions.size() < kLongest; ++s) {
+      const auto* const region = std::get_if<cpu::PreparedRegion>(&e.steps[s]);
+      if (region == nullptr || region->piece() == 0) break;
+      regions.push_back(region);
+    }
+    cpu::RegionChain chain(regions);
+    const std::size_t count = std::max<std::size_t>(1, chain.count());
+    if (count > 1) e.chains.push_back({i, std::move(chain)});
+    i += count;
+  }
+}
+
+/// Whether it ran. Of the time that a chain takes each step gets its share.
+bool CpuBackend::run_chain(const CpuExecutable::Chain& chain, const RunContext& context,
+                           std::vector<StepTime>* times) {
+  const auto begin = std::chrono::steady_clock::now();
+  if (!chain.regions.run(context)) return false;
+  if (times == nullptr) return true;
+  const auto took = std::chrono::steady_clock::now() - begin;
+  auto at = begin;
+  for (std::size_t s = 0; s < chain.regions.count(); ++s) {
+    const auto next =
+        at + std::chrono::duration_cast<std::chrono::steady_clock::duration>(took * chain.regions.share(s));
+    times->push_back({at, next});
+    at = next;
+  }
+  return true;
 }
 
 void CpuBackend::run(const CpuExecutable& e, const Bindings& bindings) {
@@ -195,7 +239,15 @@ void CpuBackend::run(const CpuExecutable& e, const Bindings& bindings) {
   }
   const RunContext context{buffers, bindings.scalars};
   FailedSteps failed;
+  auto chain = e.chains.begin();
   for (std::size_t i = 0; i < e.steps.size(); ++i) {
+    if (chain != e.chains.end() && chain->first == i) {
+      const auto& at = *chain++;
+      if (run_chain(at, context, bindings.step_times)) {
+        i += at.regions.count() - 1;
+        continue;
+      }
+    }
     const StepTimer timer(bindings.step_times);
     try {
       std::visit([&](const auto& s) { s.run(context); }, e.steps[i]);

@@ -2,10 +2,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <iterator>
+#include <limits>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "engine/caldera.h"
 #include "engine/runtime/evaluate.h"
 #include "engine/runtime/runtime.h"
 #include "tests/support/engine_setup.h"
@@ -317,6 +322,44 @@ TEST(PlanStructure, StepsAreCalledWhatTheyAre) {
                    up = program_input({4, 64}, n);
   EXPECT_EQ(labels({matmul(x, big) + matmul(matmul(x, down), up) * 0.5}), (Names{"", "lora"}));
   EXPECT_EQ(labels(named_program("causal attention").build(n)), Names{"attention"});
+}
+
+/// Multiplications of a plan's regions.
+std::ptrdiff_t multiplications(const Plan& plan) {
+  std::ptrdiff_t count = 0;
+  for (const Step& step : plan.steps)
+    for (const StepKernel& kernel : step.kernels())
+      count += std::ranges::count(kernel.kernel->code, ScalarOp::mul, &Instruction::op);
+  return count;
+}
+
+TEST(PlanStructure, OnesMultiplyNothing) {
+  const LazyTensor x = random_normal({4, 8}, 1), g = random_normal({4, 8}, 2), s = random_normal({}, 3);
+  eval({x, g, s});
+  const LazyTensor slope = grad(sum(x * g), {x})[0];  // of ones, times g
+  EXPECT_EQ(multiplications(*plan_for({slope})), 0);
+  EXPECT_EQ(slope.to_vector<float>(), g.to_vector<float>());
+  EXPECT_EQ(multiplications(*plan_for({exp(x) * ones_like(x)})), 0);
+  EXPECT_EQ(multiplications(*plan_for({exp(transpose(ones({8, 4})) * x)})), 0);
+  // A number is ones by chance, and other ones have another shape.
+  const auto scaled = [&](float by) { return exp(x) * full(x.shape(), by); };
+  EXPECT_EQ(multiplications(*plan_for({scaled(1)})), 1);
+  const std::vector<float> once = scaled(1).to_vector<float>(), twice = scaled(2).to_vector<float>();
+  for (std::size_t i = 0; i < once.size(); ++i) EXPECT_EQ(twice[i], 2 * once[i]);
+  const LazyTensor spread = s * ones({4, 8});
+  EXPECT_EQ(spread.shape(), Shape({4, 8}));
+  EXPECT_EQ(spread.to_vector<float>(), std::vector<float>(32, s.item<float>()));
+}
+
+TEST(PlanStructure, OnesKeepTheBitsOfTheOtherFactor) {
+  const float nan = std::numeric_limits<float>::quiet_NaN(),
+              infinity = std::numeric_limits<float>::infinity();
+  const LazyTensor x = LazyTensor::from_vector<float>({-0.0F, nan, infinity, 1e-45F}, {4});
+  const std::vector<float> got = (x * ones({4})).to_vector<float>();
+  EXPECT_TRUE(std::signbit(got[0]) && got[0] == 0);
+  EXPECT_TRUE(std::isnan(got[1]));
+  EXPECT_EQ(got[2], infinity);
+  EXPECT_EQ(got[3], 1e-45F);
 }
 
 }  // namespace

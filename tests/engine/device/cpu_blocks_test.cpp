@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/device/cpu/machine_code/machine_code.h"
-#include "engine/device/cpu/tiles/region_block.h"
+#include "engine/device/cpu/regions/region_block.h"
 #include "tests/support/plans/plan_case.h"
 
 namespace caldera::cpu {

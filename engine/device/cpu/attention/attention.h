@@ -17,7 +17,7 @@
 #include "engine/device/cpu/attention/attention_scores.h"
 #include "engine/device/cpu/attention/key_rows.h"
 #include "engine/device/cpu/products/packed_product.h"
-#include "engine/device/cpu/tiles/region_step.h"
+#include "engine/device/cpu/regions/region_step.h"
 #include "engine/plan/plan.h"
 
 namespace caldera::cpu {

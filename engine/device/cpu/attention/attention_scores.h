@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "engine/device/cpu/attention/attention_masks.h"
-#include "engine/device/cpu/tiles/region_program.h"
-#include "engine/device/cpu/tiles/region_step.h"
+#include "engine/device/cpu/regions/region_program.h"
+#include "engine/device/cpu/regions/region_step.h"
 
 namespace caldera::cpu {
 

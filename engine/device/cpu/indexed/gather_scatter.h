@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "engine/device/cpu/tiles/region_step.h"
+#include "engine/device/cpu/regions/region_step.h"
 #include "engine/plan/plan.h"
 
 namespace caldera::cpu {

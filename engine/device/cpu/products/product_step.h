@@ -10,8 +10,8 @@
 #include "engine/device/cpu/products/half_product.h"
 #include "engine/device/cpu/products/matrix.h"
 #include "engine/device/cpu/products/packed_product.h"
-#include "engine/device/cpu/tiles/region_block.h"
-#include "engine/device/cpu/tiles/region_step.h"
+#include "engine/device/cpu/regions/region_block.h"
+#include "engine/device/cpu/regions/region_step.h"
 #include "engine/plan/plan.h"
 
 namespace caldera::cpu {

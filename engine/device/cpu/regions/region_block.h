@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/device/cpu/host/scratch.h"
-#include "engine/device/cpu/tiles/region_step.h"
+#include "engine/device/cpu/regions/region_step.h"
 #include "engine/device/cpu/tiles/tile_runner.h"
 
 namespace caldera::cpu {

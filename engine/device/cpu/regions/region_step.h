@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/device/cpu/tiles/region_program.h"
+#include "engine/device/cpu/regions/region_program.h"
 #include "engine/device/cpu/tiles/tile_layout.h"
 #include "engine/device/cpu/tiles/turned_copy.h"
 #include "engine/plan/plan.h"
@@ -31,6 +31,30 @@ class PreparedRegion {
                  std::span<const Operand> operands, std::span<const std::int32_t> scalars, int given_inputs,
                  int given_outputs);
   void run(const RunContext& context) const;
+
+  // ---- Piece by piece, in any order and side by side: see region_chain.h ----
+
+  /// Returns how many points a piece has, in the order in which tiles run; 0: it runs as a whole alone.
+  std::int64_t piece() const;
+  std::int64_t points() const { return total_; }
+  double nanoseconds() const { return nanoseconds_; }  // rough, on one thread
+  /// Whether pieces give partial results, of which finish_pieces() makes the outputs; else they store theirs.
+  bool merges_pieces() const { return mode_ == Mode::columns || parts_ > 1; }
+  std::size_t partial_bytes() const;
+  /// Returns what run_piece() is given: all pieces of a run have the same.
+  RowFunction piece_function(int threads) const;
+  /// Runs points [begin, end): whole pieces, one of them where they are merged.
+  void run_piece(const RunContext& context, RowFunction function, std::int64_t begin, std::int64_t end,
+                 std::byte* partial) const;
+  void finish_pieces(const RunContext& context, std::byte* partial) const;
+  /// Says where an operand's elements are: that of point p at `offset` + p, or somewhere else.
+  struct Use {
+    std::int32_t buffer = 0;
+    std::optional<std::int64_t> offset;
+    friend bool operator==(const Use&, const Use&) = default;
+  };
+  std::vector<Use> reads() const;
+  std::vector<Use> writes() const;
 
  private:
   friend class RegionBlock;
@@ -90,6 +114,8 @@ class PreparedRegion {
                 std::byte* wide) const;
   void merge_parts(std::size_t pass, std::byte* wide, std::int64_t parts) const;
   void run_columns(const RunContext& context) const;
+  void store_columns(TileRunner& tiles, std::int64_t block, const std::byte* wide) const;
+  void finish_columns(const RunContext& context, std::byte* partial) const;
   void reduce_column_chunk(TileRunner& tiles, std::int64_t outer, std::int64_t column, std::int64_t chunk,
                            void* wide) const;
 

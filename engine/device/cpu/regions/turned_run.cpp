@@ -6,8 +6,8 @@
 
 #include "engine/device/cpu/host/parallel.h"
 #include "engine/device/cpu/host/scratch.h"
-#include "engine/device/cpu/tiles/region_space.h"
-#include "engine/device/cpu/tiles/region_step.h"
+#include "engine/device/cpu/regions/region_space.h"
+#include "engine/device/cpu/regions/region_step.h"
 #include "engine/device/cpu/tiles/turned_copy.h"
 
 namespace caldera::cpu {

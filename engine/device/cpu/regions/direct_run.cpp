@@ -7,7 +7,7 @@
 
 #include "engine/device/cpu/host/cpu_info.h"
 #include "engine/device/cpu/host/parallel.h"
-#include "engine/device/cpu/tiles/region_step.h"
+#include "engine/device/cpu/regions/region_step.h"
 #include "engine/device/cpu/tiles/tile_routine.h"
 #include "engine/device/cpu/tiles/tile_runner.h"
 

@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "engine/device/cpu/host/parallel.h"
-#include "engine/device/cpu/tiles/region_step.h"
+#include "engine/device/cpu/regions/region_step.h"
 #include "engine/device/cpu/tiles/tile_runner.h"
 
 namespace caldera::cpu {

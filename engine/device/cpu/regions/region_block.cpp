@@ -1,4 +1,4 @@
-#include "engine/device/cpu/tiles/region_block.h"
+#include "engine/device/cpu/regions/region_block.h"
 
 #include <algorithm>
 

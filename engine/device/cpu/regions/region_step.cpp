@@ -1,8 +1,8 @@
-#include "engine/device/cpu/tiles/region_step.h"
+#include "engine/device/cpu/regions/region_step.h"
 
 #include <algorithm>
 
-#include "engine/device/cpu/tiles/region_space.h"
+#include "engine/device/cpu/regions/region_space.h"
 
 namespace caldera::cpu {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/device/cpu/tiles/region_cost.h"
+#include "engine/device/cpu/regions/region_cost.h"
 
 #include <cstddef>
 

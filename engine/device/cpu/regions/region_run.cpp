@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "engine/device/cpu/host/parallel.h"
-#include "engine/device/cpu/tiles/region_step.h"
+#include "engine/device/cpu/regions/region_step.h"
 #include "engine/device/cpu/tiles/tile_runner.h"
 
 namespace caldera::cpu {
@@ -161,53 +161,49 @@ void PreparedRegion::reduce_column_chunk(TileRunner& tiles, std::int64_t outer, 
   if (unfolded > 0) ops.fold(wide, acc, width);
 }
 
-void PreparedRegion::run_columns(const RunContext& context) const {
-  const ReduceOps& ops = *layout_.program->reduce;
-  const std::int64_t blocks = outer_ * column_chunks_;  // of outputs
-  const std::int64_t tasks = blocks * parts_;
-  const int threads = threads_for(nanoseconds_, tasks);
-  const RowFunction machine = machine_code();
-  const auto store_block = [&](TileRunner& tiles, std::int64_t block, const std::byte* wide) {
-    const std::int64_t first = block % column_chunks_ * column_chunk_;
-    const std::int64_t width = std::min(column_chunk_, width_ - first);
-    std::byte* result = tiles.accumulator(1);
-    ops.finish(result, wide, width);
-    if (const MicroFn narrow = layout_.program->narrow) {
-      narrow(tiles.accumulator(2), result, result, result, width);
-      result = tiles.accumulator(2);
-    }
-    tiles.store(block / column_chunks_ * width_ + first, result, width);
-  };
-  if (parts_ == 1) {
-    parallel_ranges(tasks, threads, [&](std::int64_t begin, std::int64_t end) {
-      if (begin == end) return;
-      TileRunner tiles(layout_, context, tile_scratch(), machine);
-      for (std::int64_t b = begin; b < end; ++b) {
-        reduce_column_chunk(tiles, b / column_chunks_, b % column_chunks_, 0, tiles.accumulator(0));
-        store_block(tiles, b, tiles.accumulator(0));
-      }
-    });
-    return;
+void PreparedRegion::store_columns(TileRunner& tiles, std::int64_t block, const std::byte* wide) const {
+  const std::int64_t first = block % column_chunks_ * column_chunk_;
+  const std::int64_t width = std::min(column_chunk_, width_ - first);
+  std::byte* result = tiles.accumulator(1);
+  layout_.program->reduce->finish(result, wide, width);
+  if (const MicroFn narrow = layout_.program->narrow) {
+    narrow(tiles.accumulator(2), result, result, result, width);
+    result = tiles.accumulator(2);
   }
+  tiles.store(block / column_chunks_ * width_ + first, result, width);
+}
+
+/// Merges the parts of each block of outputs, one after another in `partial`, and stores them.
+void PreparedRegion::finish_columns(const RunContext& context, std::byte* partial) const {
   const std::int64_t block_bytes = column_chunk_ * kWideBytes;
-  std::byte* partial = column_scratch().get(static_cast<std::size_t>(tasks * block_bytes));
-  parallel_ranges(tasks, threads, [&](std::int64_t begin, std::int64_t end) {
+  TileRunner tiles(layout_, context, tile_scratch());
+  for (std::int64_t b = 0; b < outer_ * column_chunks_; ++b) {
+    const std::int64_t width = std::min(column_chunk_, width_ - b % column_chunks_ * column_chunk_);
+    std::byte* wide = partial + b * parts_ * block_bytes;
+    for (std::int64_t p = 1; p < parts_; ++p)
+      layout_.program->reduce->merge(wide, wide + p * block_bytes, width);
+    store_columns(tiles, b, wide);
+  }
+}
+
+void PreparedRegion::run_columns(const RunContext& context) const {
+  const std::int64_t tasks = outer_ * column_chunks_ * parts_;  // a block of outputs has parts_ of them
+  const RowFunction machine = machine_code();
+  const bool is_whole = parts_ == 1;
+  const std::int64_t block_bytes = column_chunk_ * kWideBytes;
+  std::byte* partial =
+      is_whole ? nullptr : column_scratch().get(static_cast<std::size_t>(tasks * block_bytes));
+  parallel_ranges(tasks, threads_for(nanoseconds_, tasks), [&](std::int64_t begin, std::int64_t end) {
     if (begin == end) return;
     TileRunner tiles(layout_, context, tile_scratch(), machine);
     for (std::int64_t t = begin; t < end; ++t) {
       const std::int64_t b = t / parts_;
-      reduce_column_chunk(tiles, b / column_chunks_, b % column_chunks_, t % parts_,
-                          partial + t * block_bytes);
+      std::byte* wide = is_whole ? tiles.accumulator(0) : partial + t * block_bytes;
+      reduce_column_chunk(tiles, b / column_chunks_, b % column_chunks_, t % parts_, wide);
+      if (is_whole) store_columns(tiles, b, wide);
     }
   });
-  TileRunner tiles(layout_, context, tile_scratch());
-  for (std::int64_t b = 0; b < blocks; ++b) {
-    const std::int64_t first = b % column_chunks_ * column_chunk_;
-    const std::int64_t width = std::min(column_chunk_, width_ - first);
-    std::byte* wide = partial + b * parts_ * block_bytes;
-    for (std::int64_t p = 1; p < parts_; ++p) ops.merge(wide, wide + p * block_bytes, width);
-    store_block(tiles, b, wide);
-  }
+  if (!is_whole) finish_columns(context, partial);
 }
 
 }  // namespace caldera::cpu

@@ -1,8 +1,8 @@
-#include "engine/device/cpu/tiles/region_program.h"
+#include "engine/device/cpu/regions/region_program.h"
 
 #include <algorithm>
 
-#include "engine/device/cpu/tiles/region_cost.h"
+#include "engine/device/cpu/regions/region_cost.h"
 #include "engine/device/cpu/tiles/tile_decoder.h"
 #include "engine/device/recent_cache.h"
 

@@ -1,0 +1,153 @@
+#include "engine/device/cpu/regions/region_chain.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "engine/device/cpu/host/parallel.h"
+#include "engine/device/cpu/host/scratch.h"
+
+namespace caldera::cpu {
+namespace {
+
+/// Beside those of the regions, which are at work meanwhile.
+Scratch& chain_scratch() {
+  thread_local Scratch scratch;
+  return scratch;
+}
+
+std::atomic<std::uint64_t> runs{0};
+std::atomic<bool> is_on{true};
+
+constexpr std::size_t kLineBytes = 64;
+std::size_t whole_lines(std::size_t bytes) { return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes; }
+
+/// Whether a step may follow others whose uses of memory these are: it reads nothing that they store but the
+/// points of the first one, from where that stores them.
+bool may_follow(const PreparedRegion& step, const std::vector<PreparedRegion::Use>& stored) {
+  const auto reads = step.reads();
+  return std::ranges::all_of(reads, [&](const PreparedRegion::Use& read) {
+    return std::ranges::all_of(stored, [&](const PreparedRegion::Use& write) {
+      return read.buffer != write.buffer || (read.offset && read == write);
+    });
+  });
+}
+
+}  // namespace
+
+RegionChain::RegionChain(const std::vector<const PreparedRegion*>& steps) {
+  std::vector<PreparedRegion::Use> stored, seen;
+  for (const PreparedRegion* const step : steps) {
+    const bool is_first = regions_.empty();
+    const std::int64_t piece = step->piece();
+    if (piece == 0 || (!is_first && (step->points() != points_ || !step->merges_pieces()))) break;
+    const auto reads = step->reads();
+    // It pays where something is read again.
+    const bool shares = std::ranges::any_of(reads, [&](const PreparedRegion::Use& read) {
+      return read.offset && std::ranges::find(seen, read) != seen.end();
+    });
+    if (!is_first && (!shares || !may_follow(*step, stored))) break;
+    for (const auto& use : step->writes()) stored.push_back(use);
+    seen.insert(seen.end(), reads.begin(), reads.end());
+    for (const auto& use : step->writes()) seen.push_back(use);
+    if (is_first) points_ = step->points();
+    if (is_first && !step->merges_pieces()) unit_ = piece;
+    if (step->merges_pieces()) stretch_ = stretch_ == 0 ? piece : std::min(stretch_, piece);
+    nanoseconds_ += step->nanoseconds();
+    regions_.push_back(step);
+  }
+  stretch_ = (stretch_ + unit_ - 1) / unit_ * unit_;
+  // Of a step alone, and of points that are one stretch, nothing is in the cache for another one.
+  if (regions_.size() < 2 || points_ <= stretch_) regions_.clear();
+}
+
+/// One run, of which every thread has a part of the points.
+struct RegionChain::Run {
+  const RegionChain& chain;
+  const RunContext& context;
+  std::vector<RowFunction> functions;
+  std::vector<std::byte*> partials;
+  std::vector<std::uint8_t*> done;  // of each region that merges pieces: which ones were run
+
+  void piece(std::size_t region, std::int64_t number) const {
+    const PreparedRegion& r = *chain.regions_[region];
+    const std::int64_t begin = number * r.piece();
+    r.run_piece(context, functions[region], begin, std::min(chain.points_, begin + r.piece()),
+                partials[region]);
+    done[region][number] = 1;
+  }
+
+  /// Runs points [begin, end) of what stores, and those pieces of the others that lie within them.
+  void part(std::int64_t begin, std::int64_t end) const {
+    std::vector<std::int64_t> next(chain.regions_.size());
+    for (std::size_t i = 0; i < next.size(); ++i) {
+      const std::int64_t size = chain.regions_[i]->piece();
+      next[i] = (begin + size - 1) / size;
+    }
+    for (std::int64_t at = begin; at < end;) {
+      const std::int64_t to = std::min(end, at + chain.stretch_);
+      for (std::size_t i = 0; i < next.size(); ++i) {
+        const PreparedRegion& r = *chain.regions_[i];
+        if (!r.merges_pieces()) {
+          r.run_piece(context, functions[i], at, to, nullptr);
+          continue;
+        }
+        while (next[i] * r.piece() < to && std::min(chain.points_, (next[i] + 1) * r.piece()) <= to)
+          piece(i, next[i]++);
+      }
+      at = to;
+    }
+  }
+};
+
+bool RegionChain::run(const RunContext& context) const {
+  if (!is_on.load(std::memory_order_relaxed)) return false;
+  const std::int64_t units = (points_ + unit_ - 1) / unit_;
+  const int threads = threads_for(nanoseconds_, (points_ + stretch_ - 1) / stretch_);
+  Run run{*this, context, {}, {}, {}};
+  std::size_t bytes = 0;
+  for (const PreparedRegion* const region : regions_) {
+    run.functions.push_back(region->piece_function(threads));
+    if (!region->merges_pieces() && run.functions.back() == nullptr) return false;
+    bytes += whole_lines(region->partial_bytes()) +
+             whole_lines(static_cast<std::size_t>(points_ / region->piece() + 1));
+  }
+  std::byte* memory = chain_scratch().get(bytes);
+  struct Piece {
+    std::size_t region;
+    std::int64_t number;
+  };
+  std::vector<Piece> left;
+  for (const PreparedRegion* const region : regions_) {
+    run.partials.push_back(memory);
+    memory += whole_lines(region->partial_bytes());
+    const auto pieces = static_cast<std::size_t>(points_ / region->piece() + 1);
+    run.done.push_back(reinterpret_cast<std::uint8_t*>(memory));
+    if (region->merges_pieces()) std::fill_n(run.done.back(), pieces, std::uint8_t{0});
+    memory += whole_lines(pieces);
+  }
+  parallel_ranges(units, threads, [&](std::int64_t begin, std::int64_t end) {
+    run.part(begin * unit_, std::min(points_, end * unit_));
+  });
+  // Pieces that lie across two threads' points.
+  for (std::size_t i = 0; i < regions_.size(); ++i) {
+    const PreparedRegion& region = *regions_[i];
+    for (std::int64_t p = 0; region.merges_pieces() && p * region.piece() < points_; ++p)
+      if (run.done[i][p] == 0) left.push_back({i, p});
+  }
+  const auto count = static_cast<std::int64_t>(left.size());
+  parallel_ranges(count, std::min<int>(threads, static_cast<int>(std::max<std::int64_t>(1, count))),
+                  [&](std::int64_t begin, std::int64_t end) {
+                    for (std::int64_t l = begin; l < end; ++l)
+                      run.piece(left[static_cast<std::size_t>(l)].region,
+                                left[static_cast<std::size_t>(l)].number);
+                  });
+  for (std::size_t i = 0; i < regions_.size(); ++i)
+    if (regions_[i]->merges_pieces()) regions_[i]->finish_pieces(context, run.partials[i]);
+  runs.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+std::uint64_t chains_run() { return runs.load(std::memory_order_relaxed); }
+void set_chains_run(bool run) { is_on = run; }
+
+}  // namespace caldera::cpu
