@@ -186,10 +186,9 @@ std::unique_ptr<Executable> CpuBackend::prepare(std::shared_ptr<const Plan> plan
 }
 
 void CpuBackend::find_chains(CpuExecutable& e) {
-  constexpr std::size_t kLongest = 8;
   for (std::size_t i = 0; i < e.steps.size();) {
     std::vector<const cpu::PreparedRegion*> regions;
-    for (std::size_t s = i; s < e.steps.size() && regions.size() < kLongest; ++s) {
+    for (std::size_t s = i; s < e.steps.size() && regions.size() < cpu::RegionChain::kMostSteps; ++s) {
       const auto* const region = std::get_if<cpu::PreparedRegion>(&e.steps[s]);
       if (region == nullptr || region->piece() == 0) break;
       regions.push_back(region);

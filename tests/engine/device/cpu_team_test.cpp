@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <new>
 #include <numeric>
 #include <string>
 #include <thread>
@@ -49,6 +50,23 @@ TEST(CpuTeam, WakesAfterItHasSlept) {
   }
   EXPECT_EQ(std::accumulate(counts.at.begin(), counts.at.end(), 0), 20);
   EXPECT_EQ(counts.at[3], 5);
+}
+
+TEST(CpuTeam, ErrorsOfPiecesReachTheCaller) {
+  for (const int threads : {1, 2, 5}) {
+    std::vector<int> runs(20, 0);
+    const auto fails = [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) ++runs[static_cast<std::size_t>(i)];
+      if (end == 20) throw std::bad_alloc();
+    };
+    for (int round = 1; round < 50; ++round) {
+      EXPECT_THROW(parallel_ranges(20, threads, fails), std::bad_alloc);
+      EXPECT_EQ(runs, std::vector<int>(20, round)) << "what does not fail is run";
+    }
+    std::atomic<std::int64_t> sum{0};
+    parallel_ranges(20, threads, [&](std::int64_t begin, std::int64_t end) { sum += end - begin; });
+    EXPECT_EQ(sum, 20);
+  }
 }
 
 TEST(CpuTeam, SeveralThreadsHelp) {

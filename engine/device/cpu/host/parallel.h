@@ -1,7 +1,9 @@
 // Parallel loops of the CPU device, which small work never enters.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <exception>
 
 #include "engine/device/cpu/host/awake_team.h"
 #include "engine/device/cpu_threads.h"
@@ -40,22 +42,47 @@ class Team {
   bool is_several_;
 };
 
+/// Carries the first error of several threads to the one that they work for.
+class FirstError {
+ public:
+  template <class Work>
+  void keep(const Work& work) noexcept {
+    try {
+      work();
+    } catch (...) {
+      if (!is_taken_.exchange(true)) error_ = std::current_exception();
+    }
+  }
+  /// Throws it, if there was one. All threads must be done.
+  void rethrow() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  std::atomic<bool> is_taken_ = false;
+  std::exception_ptr error_;
+};
+
 /// Calls body(begin, end) for `threads` contiguous pieces of [0, tasks), the pieces in parallel. Which thread
-/// runs a piece is not said; bodies must not throw.
+/// runs a piece is not said. Of what bodies throw, the first is thrown once all have ended.
 template <class Body>
 void parallel_ranges(std::int64_t tasks, int threads, const Body& body) {
 #ifdef _OPENMP
   if (threads > 1) {
+    FirstError error;
+    const auto piece = [&](int t) {
+      error.keep([&] { body(tasks * t / threads, tasks * (t + 1) / threads); });
+    };
     const Team team(threads);
     if (threads <= AwakeTeam::kMostPieces && AwakeTeam::is_better()) {
-      const auto piece = [&](int t) { body(tasks * t / threads, tasks * (t + 1) / threads); };
       using Pieces = decltype(piece);
       AwakeTeam::run(
           threads, [](const void* b, int t) { (*static_cast<const Pieces*>(b))(t); }, &piece);
-      return;
-    }
+    } else {
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
-    for (int t = 0; t < threads; ++t) body(tasks * t / threads, tasks * (t + 1) / threads);
+      for (int t = 0; t < threads; ++t) piece(t);
+    }
+    error.rethrow();
     return;
   }
 #endif

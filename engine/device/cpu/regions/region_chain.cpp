@@ -1,6 +1,7 @@
 #include "engine/device/cpu/regions/region_chain.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 
 #include "engine/device/cpu/host/parallel.h"
@@ -37,6 +38,7 @@ bool may_follow(const PreparedRegion& step, const std::vector<PreparedRegion::Us
 RegionChain::RegionChain(const std::vector<const PreparedRegion*>& steps) {
   std::vector<PreparedRegion::Use> stored, seen;
   for (const PreparedRegion* const step : steps) {
+    if (regions_.size() == kMostSteps) break;
     const bool is_first = regions_.empty();
     const std::int64_t piece = step->piece();
     if (piece == 0 || (!is_first && (step->points() != points_ || !step->merges_pieces()))) break;
@@ -78,14 +80,15 @@ struct RegionChain::Run {
 
   /// Runs points [begin, end) of what stores, and those pieces of the others that lie within them.
   void part(std::int64_t begin, std::int64_t end) const {
-    std::vector<std::int64_t> next(chain.regions_.size());
-    for (std::size_t i = 0; i < next.size(); ++i) {
+    const std::size_t count = chain.regions_.size();
+    std::array<std::int64_t, kMostSteps> next{};
+    for (std::size_t i = 0; i < count; ++i) {
       const std::int64_t size = chain.regions_[i]->piece();
       next[i] = (begin + size - 1) / size;
     }
     for (std::int64_t at = begin; at < end;) {
       const std::int64_t to = std::min(end, at + chain.stretch_);
-      for (std::size_t i = 0; i < next.size(); ++i) {
+      for (std::size_t i = 0; i < count; ++i) {
         const PreparedRegion& r = *chain.regions_[i];
         if (!r.merges_pieces()) {
           r.run_piece(context, functions[i], at, to, nullptr);

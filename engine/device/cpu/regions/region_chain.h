@@ -17,8 +17,10 @@ namespace caldera::cpu {
 /// by themselves, to the bit. Immutable; run() is called by several threads at once.
 class RegionChain {
  public:
-  /// Makes a chain of the first of these steps that can be one, at least two; `count()` is 0 where there is
-  /// none, or nothing would be gained. They must outlive it.
+  static constexpr std::size_t kMostSteps = 8;
+
+  /// Makes a chain of the first of these steps that can be one, two to kMostSteps; `count()` is 0 where there
+  /// is none, or nothing would be gained. They must outlive it.
   explicit RegionChain(const std::vector<const PreparedRegion*>& steps);
 
   std::size_t count() const { return regions_.size(); }
