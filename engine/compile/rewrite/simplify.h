@@ -12,7 +12,8 @@ namespace caldera {
 ///   - element-wise operations move from a concatenation to its parts (rotary embeddings), so that every part
 ///     is computed where it comes to be;
 ///   - a sum of permuted tensors is the permuted sum (gradients of transposed weights).
-/// Results keep their IEEE values, but that -0 + 0 may be -0 and that a sum of equal numbers rounds once.
+/// Results keep their IEEE values, but that -0 + 0 may be -0 and that a sum of equal numbers rounds once. In
+/// 16-bit types, which are rounded where they are stored, a node less may also be a rounding less.
 /// What would change the range in which a value is held is left as it is: a number that multiplies an operand
 /// of a product is no factor of the product, whose terms may be too large or too small without it.
 Program simplify(const Program& program, bool rewrite);

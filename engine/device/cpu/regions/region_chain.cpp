@@ -6,6 +6,7 @@
 
 #include "engine/device/cpu/host/parallel.h"
 #include "engine/device/cpu/host/scratch.h"
+#include "engine/device/cpu/regions/region_space.h"
 
 namespace caldera::cpu {
 namespace {
@@ -20,6 +21,9 @@ std::atomic<std::uint64_t> runs{0};
 std::atomic<bool> is_on{true};
 
 constexpr std::size_t kLineBytes = 64;
+/// How much of the time of the thread with the most to do the threads must be at work on average.
+constexpr double kBalance = 0.8;
+
 std::size_t whole_lines(std::size_t bytes) { return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes; }
 
 /// Whether a step may follow others whose uses of memory these are: it reads nothing that they store but the
@@ -53,11 +57,15 @@ RegionChain::RegionChain(const std::vector<const PreparedRegion*>& steps) {
     for (const auto& use : step->writes()) seen.push_back(use);
     if (is_first) points_ = step->points();
     if (is_first && !step->merges_pieces()) unit_ = piece;
-    if (step->merges_pieces()) stretch_ = stretch_ == 0 ? piece : std::min(stretch_, piece);
+    if (step->merges_pieces()) {
+      stretch_ = stretch_ == 0 ? piece : std::min(stretch_, piece);
+      share_ = std::max(share_, piece);
+    }
     nanoseconds_ += step->nanoseconds();
     regions_.push_back(step);
   }
-  stretch_ = (stretch_ + unit_ - 1) / unit_ * unit_;
+  stretch_ = ceil_div(stretch_, unit_) * unit_;
+  share_ = ceil_div(share_, unit_) * unit_;
   // Of a step alone, and of points that are one stretch, nothing is in the cache for another one.
   if (regions_.size() < 2 || points_ <= stretch_) regions_.clear();
 }
@@ -84,7 +92,7 @@ struct RegionChain::Run {
     std::array<std::int64_t, kMostSteps> next{};
     for (std::size_t i = 0; i < count; ++i) {
       const std::int64_t size = chain.regions_[i]->piece();
-      next[i] = (begin + size - 1) / size;
+      next[i] = ceil_div(begin, size);
     }
     for (std::int64_t at = begin; at < end;) {
       const std::int64_t to = std::min(end, at + chain.stretch_);
@@ -104,39 +112,38 @@ struct RegionChain::Run {
 
 bool RegionChain::run(const RunContext& context) const {
   if (!is_on.load(std::memory_order_relaxed)) return false;
-  const std::int64_t units = (points_ + unit_ - 1) / unit_;
-  const int threads = threads_for(nanoseconds_, (points_ + stretch_ - 1) / stretch_);
+  const int threads = threads_for(nanoseconds_, ceil_div(points_, unit_));
+  const std::int64_t shares = ceil_div(points_, share_), most = ceil_div(shares, threads);
+  if (static_cast<double>(shares) < kBalance * static_cast<double>(most * threads)) return false;
   Run run{*this, context, {}, {}, {}};
   std::size_t bytes = 0;
+  const auto pieces_of = [&](const PreparedRegion& region) {
+    return region.merges_pieces() ? static_cast<std::size_t>(ceil_div(points_, region.piece())) : 0;
+  };
   for (const PreparedRegion* const region : regions_) {
     run.functions.push_back(region->piece_function(threads));
     if (!region->merges_pieces() && run.functions.back() == nullptr) return false;
-    bytes += whole_lines(region->partial_bytes()) +
-             whole_lines(static_cast<std::size_t>(points_ / region->piece() + 1));
+    bytes += whole_lines(region->partial_bytes()) + whole_lines(pieces_of(*region));
   }
   std::byte* memory = chain_scratch().get(bytes);
+  for (const PreparedRegion* const region : regions_) {
+    run.partials.push_back(memory);
+    memory += whole_lines(region->partial_bytes());
+    run.done.push_back(reinterpret_cast<std::uint8_t*>(memory));
+    std::fill_n(run.done.back(), pieces_of(*region), std::uint8_t{0});
+    memory += whole_lines(pieces_of(*region));
+  }
+  parallel_ranges(shares, threads, [&](std::int64_t begin, std::int64_t end) {
+    run.part(begin * share_, std::min(points_, end * share_));
+  });
   struct Piece {
     std::size_t region;
     std::int64_t number;
   };
-  std::vector<Piece> left;
-  for (const PreparedRegion* const region : regions_) {
-    run.partials.push_back(memory);
-    memory += whole_lines(region->partial_bytes());
-    const auto pieces = static_cast<std::size_t>(points_ / region->piece() + 1);
-    run.done.push_back(reinterpret_cast<std::uint8_t*>(memory));
-    if (region->merges_pieces()) std::fill_n(run.done.back(), pieces, std::uint8_t{0});
-    memory += whole_lines(pieces);
-  }
-  parallel_ranges(units, threads, [&](std::int64_t begin, std::int64_t end) {
-    run.part(begin * unit_, std::min(points_, end * unit_));
-  });
-  // Pieces that lie across two threads' points.
-  for (std::size_t i = 0; i < regions_.size(); ++i) {
-    const PreparedRegion& region = *regions_[i];
-    for (std::int64_t p = 0; region.merges_pieces() && p * region.piece() < points_; ++p)
-      if (run.done[i][p] == 0) left.push_back({i, p});
-  }
+  std::vector<Piece> left;  // that lie across two threads' points
+  for (std::size_t i = 0; i < regions_.size(); ++i)
+    for (std::size_t p = 0; p < pieces_of(*regions_[i]); ++p)
+      if (run.done[i][p] == 0) left.push_back({i, static_cast<std::int64_t>(p)});
   const auto count = static_cast<std::int64_t>(left.size());
   parallel_ranges(count, std::min<int>(threads, static_cast<int>(std::max<std::int64_t>(1, count))),
                   [&](std::int64_t begin, std::int64_t end) {

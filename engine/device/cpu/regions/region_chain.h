@@ -26,7 +26,8 @@ class RegionChain {
   std::size_t count() const { return regions_.size(); }
   /// Returns the share of the time that a step takes, by estimate.
   double share(std::size_t step) const { return regions_[step]->nanoseconds() / nanoseconds_; }
-  /// Returns false where the steps are to be run by themselves: the first one has no machine code so far.
+  /// Returns false where the steps are to be run by themselves: the first one has no machine code so far,
+  /// threads would have too unequal parts, or set_chains_run() says so.
   bool run(const RunContext& context) const;
 
  private:
@@ -34,8 +35,9 @@ class RegionChain {
 
   std::vector<const PreparedRegion*> regions_;
   std::int64_t points_ = 0;
-  std::int64_t unit_ = 1;     // points by which threads and stretches divide them
+  std::int64_t unit_ = 1;     // points by which the first region can be divided
   std::int64_t stretch_ = 0;  // points that one region goes through before the next one does
+  std::int64_t share_ = 0;    // points by which threads divide them
   double nanoseconds_ = 0;
 };
 

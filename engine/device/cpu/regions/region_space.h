@@ -25,6 +25,9 @@ inline std::int64_t points_of(std::span<const std::int64_t> dims) {
   return p;
 }
 
+/// Returns how many pieces of `b` cover `a`.
+inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
 /// Holds the iteration space with one row of strides an operand.
 struct RegionSpace {
   std::vector<std::int64_t> dims;

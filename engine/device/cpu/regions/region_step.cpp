@@ -27,8 +27,6 @@ constexpr std::int64_t kShortRun = 256;
 /// Points of a run that machine code takes as a row.
 constexpr std::int64_t kShortestRun = 16;
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 }  // namespace
 
 void PreparedRegion::list_operands(std::span<const Operand> operands, std::size_t given_inputs,

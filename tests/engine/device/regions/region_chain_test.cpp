@@ -157,6 +157,7 @@ TEST_F(RegionChains, GiveTheBitsOfEachStepByItself) {
 TEST_F(RegionChains, GradientsOfNormsAreOneChain) {
   if (cpu::machine_code_set().empty()) GTEST_SKIP() << "what computes points has no machine code";
   const UseMachineCode use(MachineCodeUse::always);
+  set_cpu_threads(2);
   const LazyTensor x = normal({512, 512}, 1), g = normal({512, 512}, 2), w = normal({512}, 3),
                    b = normal({512}, 4);
   const auto gradients = [&] {
