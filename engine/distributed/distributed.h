@@ -65,8 +65,8 @@ int local_size();
 std::string mpi_name();
 /// Ends the processes of all ranks, this one too, at once.
 [[noreturn]] void end_all(int code);
-/// Waits for what is under way and ends MPI; further messages are errors. A program that leaves main() without
-/// it may be reported by its launcher as one that failed, and the other ranks be ended.
+/// Waits for what is under way and ends MPI; further messages are errors. A program that leaves main()
+/// without it may be reported by its launcher as one that failed, and the other ranks be ended.
 void finish();
 
 /// Returns the sum over ranks of tensors of one shape and dtype, on every rank. Booleans and integers
