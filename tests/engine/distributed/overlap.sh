@@ -3,8 +3,8 @@
 #
 # Each message is delayed (delayed_mpi.cpp), and the library counts what ranks compute while parts of the gradients are:
 # eight parts, of two messages each, are delayed by two fifths of the step in all, which is less than the backward pass.
-# A quarter to a third of what ranks compute is then, beside other work a fifth, and a hundredth where each message is
-# waited for. CPU time it is: a bound on the length of steps holds on quiet machines alone.
+# A quarter to a third of what ranks compute is then, also beside other work, and a hundredth where each message is waited
+# for. CPU time it is: a bound on the length of steps holds on quiet machines alone.
 . tests/support/cli.sh
 . tests/support/tiny_model.sh
 implementation=$1

@@ -14,9 +14,6 @@
 namespace caldera::cpu {
 namespace {
 
-/// Threads share an only row by parts of so many points.
-constexpr std::int64_t kShare = 64;
-
 /// The longest row of which coordinates are written down.
 constexpr std::int64_t kLongestCoordinates = 64 * 1024;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <span>
 
 #include "engine/device/cpu/host/parallel.h"
 #include "engine/device/cpu/host/scratch.h"
@@ -74,9 +75,9 @@ RegionChain::RegionChain(const std::vector<const PreparedRegion*>& steps) {
 struct RegionChain::Run {
   const RegionChain& chain;
   const RunContext& context;
-  std::vector<RowFunction> functions;
-  std::vector<std::byte*> partials;
-  std::vector<std::uint8_t*> done;  // of each region that merges pieces: which ones were run
+  std::array<RowFunction, kMostSteps> functions{};
+  std::array<std::byte*, kMostSteps> partials{};
+  std::array<std::uint8_t*, kMostSteps> done{};  // of each region that merges pieces: which ones were run
 
   void piece(std::size_t region, std::int64_t number) const {
     const PreparedRegion& r = *chain.regions_[region];
@@ -115,23 +116,25 @@ bool RegionChain::run(const RunContext& context) const {
   const int threads = threads_for(nanoseconds_, ceil_div(points_, unit_));
   const std::int64_t shares = ceil_div(points_, share_), most = ceil_div(shares, threads);
   if (static_cast<double>(shares) < kBalance * static_cast<double>(most * threads)) return false;
-  Run run{*this, context, {}, {}, {}};
+  Run run{*this, context};
   std::size_t bytes = 0;
   const auto pieces_of = [&](const PreparedRegion& region) {
     return region.merges_pieces() ? static_cast<std::size_t>(ceil_div(points_, region.piece())) : 0;
   };
-  for (const PreparedRegion* const region : regions_) {
-    run.functions.push_back(region->piece_function(threads));
-    if (!region->merges_pieces() && run.functions.back() == nullptr) return false;
-    bytes += whole_lines(region->partial_bytes()) + whole_lines(pieces_of(*region));
+  for (std::size_t i = 0; i < regions_.size(); ++i) {
+    const PreparedRegion& region = *regions_[i];
+    run.functions[i] = region.piece_function(threads);
+    if (!region.merges_pieces() && run.functions[i] == nullptr) return false;
+    bytes += whole_lines(region.partial_bytes()) + whole_lines(pieces_of(region));
   }
   std::byte* memory = chain_scratch().get(bytes);
-  for (const PreparedRegion* const region : regions_) {
-    run.partials.push_back(memory);
-    memory += whole_lines(region->partial_bytes());
-    run.done.push_back(reinterpret_cast<std::uint8_t*>(memory));
-    std::fill_n(run.done.back(), pieces_of(*region), std::uint8_t{0});
-    memory += whole_lines(pieces_of(*region));
+  for (std::size_t i = 0; i < regions_.size(); ++i) {
+    const std::size_t pieces = pieces_of(*regions_[i]);
+    run.partials[i] = memory;
+    memory += whole_lines(regions_[i]->partial_bytes());
+    run.done[i] = reinterpret_cast<std::uint8_t*>(memory);
+    std::fill_n(run.done[i], pieces, std::uint8_t{0});
+    memory += whole_lines(pieces);
   }
   parallel_ranges(shares, threads, [&](std::int64_t begin, std::int64_t end) {
     run.part(begin * share_, std::min(points_, end * share_));
@@ -145,11 +148,11 @@ bool RegionChain::run(const RunContext& context) const {
     for (std::size_t p = 0; p < pieces_of(*regions_[i]); ++p)
       if (run.done[i][p] == 0) left.push_back({i, static_cast<std::int64_t>(p)});
   const auto count = static_cast<std::int64_t>(left.size());
-  parallel_ranges(count, std::min<int>(threads, static_cast<int>(std::max<std::int64_t>(1, count))),
+  parallel_ranges(count, static_cast<int>(std::min<std::int64_t>(threads, count)),
                   [&](std::int64_t begin, std::int64_t end) {
-                    for (std::int64_t l = begin; l < end; ++l)
-                      run.piece(left[static_cast<std::size_t>(l)].region,
-                                left[static_cast<std::size_t>(l)].number);
+                    for (const Piece& p : std::span(left).subspan(static_cast<std::size_t>(begin),
+                                                                  static_cast<std::size_t>(end - begin)))
+                      run.piece(p.region, p.number);
                   });
   for (std::size_t i = 0; i < regions_.size(); ++i)
     if (regions_[i]->merges_pieces()) regions_[i]->finish_pieces(context, run.partials[i]);

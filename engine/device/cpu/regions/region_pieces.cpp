@@ -6,12 +6,6 @@
 #include "engine/device/cpu/tiles/tile_runner.h"
 
 namespace caldera::cpu {
-namespace {
-
-/// Points by which the only row of an element-wise kernel can be divided: a line of the cache of any type.
-constexpr std::int64_t kLinePoints = 64;
-
-}  // namespace
 
 std::int64_t PreparedRegion::piece() const {
   if (total_ == 0) return 0;
@@ -20,7 +14,7 @@ std::int64_t PreparedRegion::piece() const {
       return 0;
     case Mode::elementwise:
       if (!is_direct_ || turned_ || turns_ || run_ > 0 || copies_ || !rests_.empty()) return 0;
-      return total_ == layout_.row ? kLinePoints : layout_.row;
+      return total_ == layout_.row ? kShare : layout_.row;
     case Mode::short_rows:
       return is_direct_ ? reduced_ : 0;
     case Mode::long_rows:

@@ -68,6 +68,8 @@ class PreparedRegion {
     columns,      // a reduction, a kept dim innermost: tiles run along it, accumulating
   };
   using Space = RegionSpace;
+  /// Threads, and pieces, divide an only row by so many points.
+  static constexpr std::int64_t kShare = 64;
 
   void list_operands(std::span<const Operand> operands, std::size_t given_inputs, std::size_t given_outputs);
   void prepare_across(Space space, std::int64_t points);
